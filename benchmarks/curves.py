@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cutaway.balance import model
+from cutaway.balance.curve import fit
 from cutaway.balance.machine import Machine
 
 TABLES = Path(__file__).parents[1] / "tests" / "data" / "throughput_tables.json"
@@ -45,7 +45,7 @@ def errors(known: int) -> tuple[list[float], list[float]]:
     for machine, workers, throughput in published():
         if len(workers) <= known:
             continue
-        fitted = model.fit(workers[:known], throughput[:known], machine)
+        fitted = fit(workers[:known], throughput[:known], machine)
         rest = list(zip(workers[known:], throughput[known:], strict=True))
         ours.append(float(np.mean([abs(fitted(n) / x - 1) for n, x in rest])))
         held.append(

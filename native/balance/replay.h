@@ -25,6 +25,10 @@ enum ItemKind : uint8_t {
   kCollect = 8,  // waits for so many who ask, and takes them; 0: for one, and takes all there are
   kEach = 9,     // CPU work for each of them: what: key, amount: seconds
   kAnswer = 10,  // what: desk; those it took go on
+  // Of the next kCollect at a desk (what): it waits for that many seconds after the first who asks,
+  // and then takes who is there
+  kPatience = 11,
+  kEachDelay = 12,  // time that needs no CPU for each of them: what: key, amount: seconds
 };
 
 struct Program {
@@ -35,6 +39,7 @@ struct Program {
   const int32_t* process;
   const double* factors;         // of each key
   std::vector<double> channels;  // what is in each at the start
+  std::vector<uint8_t> batch;    // of each thread: it waits for its turn (SCHED_BATCH); empty: none
   int threads, processes, leader;
 };
 
@@ -43,6 +48,7 @@ struct Replayed {
   std::vector<double> busy;    // CPU seconds of each thread
   std::vector<int64_t> asked;  // how often somebody had been answered at each pass
   double end = 0;
+  double cpu = 0;      // seconds in which CPU threads were busy
   int64_t forced = 0;  // waits that nobody would ever have ended
 };
 
@@ -65,12 +71,18 @@ class Replay {
       proceed();
       if (over(p_.leader)) break;
       const double delayed = delayed_.empty() ? INFINITY : delayed_.top().first;
-      const double next = std::min(cpu_.next(), delayed);
+      const double patient = patient_.empty() ? INFINITY : patient_.top().first;
+      const double next = std::min({cpu_.next(), delayed, patient});
       if (std::isinf(next)) {
         if (!force()) break;
         continue;
       }
       cpu_.advance(std::max(next, cpu_.now()));
+      if (patient <= next) {
+        lose_patience(patient_.top().second);
+        patient_.pop();
+        continue;
+      }
       if (delayed <= next) {
         const int t = delayed_.top().second;
         delayed_.pop();
@@ -87,6 +99,7 @@ class Replay {
       cpu_.refill(core);
     }
     out_.end = cpu_.now();
+    out_.cpu = cpu_.busy();
     return std::move(out_);
   }
 
@@ -94,8 +107,9 @@ class Replay {
   struct Job {
     double work, arrived;
     int thread;
+    bool waits;
     int task() const { return thread; }
-    bool batch() const { return false; }
+    bool batch() const { return waits; }
   };
   struct Lock {
     int holder = -1;
@@ -104,6 +118,7 @@ class Replay {
   };
   struct Desk {
     std::deque<int> asking, serving;  // threads that wait
+    double patience = INFINITY, since = 0;
   };
   using Due = std::pair<double, int>;
 
@@ -122,6 +137,11 @@ class Replay {
   void ask(int t, uint32_t desk);
   bool collect(int t, uint32_t desk, size_t wanted);
   void answer(int t);
+  void set_alarm(uint32_t desk) {
+    const double at = desks_[desk].since + desks_[desk].patience;
+    if (std::isfinite(at)) patient_.push({at, static_cast<int>(desk)});
+  }
+  void lose_patience(int desk);
   bool force();
 
   Program p_;
@@ -134,6 +154,7 @@ class Replay {
   std::vector<Lock> locks_;
   std::deque<int> ready_;
   std::priority_queue<Due, std::vector<Due>, std::greater<Due>> delayed_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<Due>> patient_;  // desks
   Replayed out_;
 };
 
@@ -153,10 +174,12 @@ inline void Replay::go_on(int t) {
         const double work = amount * p_.factors[what] * times;
         if (work <= 0) break;
         out_.busy[t] += work;
-        return cpu_.wake({work, cpu_.now(), t});
+        return cpu_.wake({work, cpu_.now(), t, !p_.batch.empty() && p_.batch[t] != 0});
       }
+      case kEachDelay:
       case kDelay: {
-        const double seconds = amount * p_.factors[what];
+        const double times = p_.kinds[i] == kEachDelay ? batch_[t].size() : 1;
+        const double seconds = amount * p_.factors[what] * times;
         if (seconds <= 0) break;
         unlock(t);
         return delayed_.push({cpu_.now() + seconds, t});
@@ -186,6 +209,9 @@ inline void Replay::go_on(int t) {
         break;
       case kAnswer:
         answer(t);
+        break;
+      case kPatience:
+        desks_[what].patience = amount;
         break;
     }
   }
@@ -232,9 +258,11 @@ inline void Replay::serve(uint32_t channel) {
 inline void Replay::ask(int t, uint32_t desk) {
   unlock(t);
   Desk& d = desks_[desk];
+  if (d.asking.empty()) d.since = cpu_.now();
   d.asking.push_back(t);
   if (d.serving.empty()) return;
   const int server = d.serving.front();
+  if (d.asking.size() == 1) set_alarm(desk);
   if (d.asking.size() < std::max(1.0, p_.amounts[at_[server]])) return;
   d.serving.pop_front();
   ready_.push_back(server);  // and collects
@@ -242,15 +270,26 @@ inline void Replay::ask(int t, uint32_t desk) {
 
 inline bool Replay::collect(int t, uint32_t desk, size_t wanted) {
   Desk& d = desks_[desk];
-  if (d.asking.size() < std::max<size_t>(1, wanted)) {
+  const bool late = !d.asking.empty() && cpu_.now() >= d.since + d.patience - 1e-12;
+  if (d.asking.size() < std::max<size_t>(1, wanted) && !late) {
     unlock(t);
     d.serving.push_back(t);
+    if (!d.asking.empty()) set_alarm(desk);
     return false;
   }
-  const auto end = wanted ? d.asking.begin() + wanted : d.asking.end();
-  batch_[t].assign(d.asking.begin(), end);
-  d.asking.erase(d.asking.begin(), end);
+  const size_t taken = wanted ? std::min(wanted, d.asking.size()) : d.asking.size();
+  batch_[t].assign(d.asking.begin(), d.asking.begin() + taken);
+  d.asking.erase(d.asking.begin(), d.asking.begin() + taken);
+  d.since = cpu_.now();  // for those who are left
   return true;
+}
+
+// The server looks who is there; if it has begun a batch in the meantime, nothing happens.
+inline void Replay::lose_patience(int desk) {
+  Desk& d = desks_[desk];
+  if (d.serving.empty() || d.asking.empty() || cpu_.now() < d.since + d.patience - 1e-12) return;
+  ready_.push_back(d.serving.front());
+  d.serving.pop_front();
 }
 
 inline void Replay::answer(int t) {

@@ -12,6 +12,8 @@ class Cpu:
         slice: float = ...,
         granularity: float = ...,
         wake: float = ...,
+        turbo: float = ...,
+        foreign: float = ...,
     ) -> None: ...
 
 class Replayed:
@@ -19,6 +21,7 @@ class Replayed:
     busy: list[float]
     asked: list[int]
     end: float
+    cpu: float
     forced: int
 
 def replay(
@@ -31,56 +34,5 @@ def replay(
     channels: Sequence[float],
     leader: int,
     cpu: Cpu,
+    batch: Sequence[int] = ...,
 ) -> Replayed: ...
-
-class Service:
-    mean: float
-    cv: float
-    def __init__(self, mean: float, cv: float = ...) -> None: ...
-
-class Line:
-    def __init__(self, a: float, b: float) -> None: ...
-    def __call__(self, n: int) -> float: ...
-
-class System:
-    actors: int
-    envs_per_actor: int
-    threads: int
-    cores: int
-    smt_yield: float
-    turbo: float
-    wake: float
-    foreign: float
-    env_step: Service
-    actor_overhead: Service
-    host: Line
-    reply: Line
-    after: Line
-    device: Line
-    inference_cv: float
-    batch: int
-    timeout: float
-    latency: float
-    train_host: Service
-    train_device: Service
-    steps_per_train: float
-    slice: float
-    unroll: int
-    queue: int
-    device_on_cpu: bool
-    def __init__(self) -> None: ...
-
-class Result:
-    steps_per_s: float
-    cpu_busy: float
-    device_busy: float
-    server_busy: float
-    mean_batch: float
-    wait_cpu: float
-    wait_inference: float
-    train_per_s: float
-    queue_full: float
-
-def simulate(
-    system: System, seed: int = 1, warmup_steps: int = 2000, steps: int = 20000
-) -> Result: ...

@@ -140,3 +140,28 @@ def batches(folder: Path, size: int, iterations: int = 30) -> Path:
             main.iteration(number)
         process.exit(t=main.now, code=0)
     return folder
+
+
+def crowd(folder: Path, workers: int) -> Path:
+    """Workers that compute for 10 ms when they are asked, all at once, each on a core of its own."""
+    with RunWriter(folder, command="train.py", cpus=workers) as run:
+        main = Script(run.process(pid=1, name="train"), 1)
+        made = [
+            run.process(pid=2 + number, ppid=1, name=f"worker-{number}")
+            for number in range(workers)
+        ]
+        scripts = [Script(process, 2 + at) for at, process in enumerate(made)]
+        for number in range(40):
+            asked = main.now
+            for at, worker in enumerate(scripts):
+                main.gives(f"asks {at}")
+                worker.takes(f"asks {at}", asked)
+                worker.worked("simulation", 10 * MS)
+                worker.gives(f"answers {at}")
+            for at, worker in enumerate(scripts):
+                main.takes(f"answers {at}", worker.now)
+            main.write(Kind.STEP, workers, 0)
+            main.iteration(number)
+        for process in (main.process, *made):
+            process.exit(t=main.now, code=0)
+    return folder

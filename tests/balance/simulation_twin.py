@@ -1,4 +1,4 @@
-"""The simulated system in readable Python: the specification of native/balance/simulation.h, for tests.
+"""A trainer in readable Python: the specification of what balance/program.py has native/balance/replay.h work off, for tests.
 
 Time moves from event to event. Each CPU thread has a queue of its own. A waking job returns to the thread it last ran
 on; if that one is busy and the machine is lightly loaded, it moves to an idle one. Idle threads take over waiting jobs
@@ -10,10 +10,49 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from cutaway import _simulate
+from cutaway.balance.demands import Demands, Line, Time
+from cutaway.balance.machine import Machine
+
+
+@dataclass
+class System:
+    """A workload on a machine, with all its times as they are there."""
+
+    actors: int
+    envs_per_actor: int
+    threads: int
+    cores: int
+    smt_yield: float
+    turbo: float
+    wake: float
+    foreign: float
+    env_step: Time
+    actor_overhead: Time
+    host: Line
+    reply: Line
+    after: Line
+    device: Line
+    batch: int
+    timeout: float
+    latency: float
+    train_host: Time
+    train_device: Time
+    steps_per_train: float
+    slice: float
+    unroll: int
+    queue: int
+    device_on_cpu: bool
+
+    @staticmethod
+    def of(demands: Demands, machine: Machine, actors: int) -> System:
+        d, machine = demands.on(machine)
+        known = {**vars(machine), **vars(d), "actors": actors}
+        known["batch"] = d.batch_for(actors)
+        known["timeout"] = -1.0 if d.timeout is None else d.timeout
+        return System(**{f.name: known[f.name] for f in fields(System)})
 
 
 @dataclass
@@ -24,7 +63,7 @@ class Job:
 
 
 class Twin:
-    def __init__(self, s: _simulate.System, seed: int) -> None:
+    def __init__(self, s: System, seed: int) -> None:
         self.s, self.random = s, random.Random(seed)
         self.now, self.steps, self.unrolls, self.pending = 0.0, 0, 0.0, 0.0
         self.threads: list[Job | None] = [None] * s.threads
@@ -270,7 +309,7 @@ class Twin:
             self.done(job)
 
 
-def simulate(s: _simulate.System, seed: int, warmup_steps: int, steps: int) -> float:
+def simulate(s: System, seed: int, warmup_steps: int, steps: int) -> float:
     """Environment steps in a second."""
     twin = Twin(s, seed)
     for who in range(s.actors):

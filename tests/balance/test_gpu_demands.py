@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.balance import model, sources
+from cutaway.balance import sources
+from cutaway.balance.trainer import Trainer
 from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import DeviceKind, Kind
@@ -93,7 +94,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_device_time_is_that_of_the_kernels(run: Path) -> None:
-    d = sources.load([run]).demands()
+    known = sources.load([run]).predictor
+    assert isinstance(known, Trainer)
+    d = known.demands
     assert d.device(1) == pytest.approx(KERNEL * 1e-9)
     assert d.train_device.mean == pytest.approx(TRAIN_KERNEL * 1e-9)
     assert d.steps_per_train == pytest.approx(PER_TRAIN, rel=0.02)
@@ -106,5 +109,6 @@ def test_device_time_is_that_of_the_kernels(run: Path) -> None:
 def test_the_gpu_of_the_run_gives_the_ratio(run: Path) -> None:
     source = sources.load([run])
     assert (source.machine.gpus, source.machine.sms) == (1, 80)
-    wanted = model.wanted_ratio(source.demands(), source.machine, 1)
+    assert source.predictor is not None
+    wanted = source.predictor.wanted_threads(1)
     assert wanted is not None and wanted > 0

@@ -1,4 +1,4 @@
-"""The simulation against its readable twin and against cases with a known answer; the bounds above both."""
+"""The replay of a trainer against the same system in readable Python and against cases with a known answer; the bounds above both."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from simulation_twin import System
 from simulation_twin import simulate as twin
 
-from cutaway import _simulate
 from cutaway.balance import machine, model
 from cutaway.balance.demands import Demands, Line, Time
 from cutaway.balance.machine import Machine
@@ -69,12 +69,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_native_and_readable_simulation_agree(case: str) -> None:
+def test_the_replay_and_the_readable_simulation_agree(case: str) -> None:
     d, m, actors = CASES[case]
-    system = model.system(d, m, actors)
-    native = _simulate.simulate(system, 1, 1000, 12000).steps_per_s
-    readable = twin(system, 2, 1000, 4000)
-    assert native == pytest.approx(readable, rel=0.03)
+    replayed = model.predict(d, m, actors, draws=0).steps_per_s
+    readable = twin(System.of(d, m, actors), 2, 1000, 4000)
+    assert replayed == pytest.approx(readable, rel=0.03)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -142,7 +141,6 @@ def test_a_saturated_cpu_gives_its_capacity() -> None:
     d = Demands(Time(1e-3, 0.3), batch=1, host=Line(1e-9))
     predicted = model.predict(d, SMT, 64, draws=0)
     assert predicted.steps_per_s == pytest.approx(SMT.capacity(8) / 1e-3, rel=0.01)
-    assert predicted.wait_cpu > 0.5
 
 
 def test_the_learner_locks_the_actors() -> None:
@@ -150,13 +148,6 @@ def test_the_learner_locks_the_actors() -> None:
     predicted = model.predict(slow, SMT, 8, draws=0)
     inference = 200 / 4 * LEARNING.device(4)  # shares the device with training
     assert predicted.steps_per_s == pytest.approx(200 / (0.502 + inference), rel=0.02)
-    assert predicted.queue_full > 0.5
-
-
-def test_a_batch_that_never_fills_stands_still_and_says_so() -> None:
-    system = model.system(PLAIN, TWO, 4)
-    system.batch = 100
-    assert _simulate.simulate(system).steps_per_s == 0
 
 
 def test_the_interval_comes_from_the_errors_of_measurement() -> None:
@@ -181,9 +172,8 @@ def test_the_binding_resource_is_named_and_more_of_it_helps() -> None:
 
 
 def test_the_wanted_ratio_balances_cpu_and_device() -> None:
-    wanted = model.wanted_ratio(LEARNING, SMT, 64)
-    assert wanted is not None
-    threads = wanted * SMT.sms
+    threads = model.wanted_threads(LEARNING, SMT, 64)
+    assert threads is not None
     wide = dataclasses.replace(
         SMT,
         cores=round(threads * 10),
@@ -193,7 +183,8 @@ def test_the_wanted_ratio_balances_cpu_and_device() -> None:
     )
     found = {b.resource: b.steps_per_s for b in model.bounds(LEARNING, wide, 64)}
     assert found["cpu"] > found["device"]
-    assert model.wanted_ratio(LEARNING, TWO, 64) is None
+    unused = dataclasses.replace(PLAIN, device=Line())
+    assert model.wanted_threads(unused, SMT, 64) is None
 
 
 @pytest.mark.parametrize(

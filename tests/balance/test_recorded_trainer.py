@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from cutaway.balance import demands, model, observe, sources
+from cutaway.balance import demands, observe, sources
+from cutaway.balance.trainer import Trainer
 
 pytestmark = pytest.mark.core
 
@@ -66,6 +67,12 @@ def device_bound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("device"), 4, 100, "3000,500,2000")
 
 
+def trainer(paths: list[Path], only: tuple[int, ...] = ()) -> Trainer:
+    known = sources.load(paths, only).predictor
+    assert isinstance(known, Trainer)
+    return known
+
+
 def balance(*words: object) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "cutaway", "balance", *map(str, words)],
@@ -85,7 +92,7 @@ def explained(runs: list[Path], actors: int, machine: Path) -> dict[str, Any]:
 
 
 def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None:
-    d = sources.load(cpu_bound).demands()
+    d = trainer(cpu_bound).demands
     assert 1.0 <= d.env_step.mean / (BURN * 1e-6) < 1.25
     assert 0 <= d.actor_overhead.mean < 2e-4
     assert 0.95 < d.device(3) / 360e-6 < 3  # a sleep may end late, never early
@@ -104,7 +111,7 @@ def test_demands_are_what_the_program_really_does(cpu_bound: list[Path]) -> None
 def test_the_batch_rule_and_the_replay_ratio_show_without_the_command(
     cpu_bound: list[Path],
 ) -> None:
-    d = demands.combine(sources.load(cpu_bound).seen, {})
+    d = demands.combine(trainer(cpu_bound).seen, {})
     assert d.batch == "seed"
     assert d.batch_for(6) == 3
     assert 80 < d.steps_per_train < 140
@@ -146,7 +153,7 @@ def test_predictions_grow_with_actors_and_have_intervals(cpu_bound: list[Path]) 
     )
     rates = [p["steps_per_s"] for p in found["points"]]
     assert rates == sorted(rates)
-    d = sources.load(cpu_bound).demands()
+    d = trainer(cpu_bound).demands
     alone = (
         d.env_step.mean
         + d.actor_overhead.mean
@@ -186,10 +193,10 @@ def test_a_point_is_held_out_and_its_error_told(
     source = sources.load(cpu_bound)
     assert source.held_out() == []
     folder = tmp_path / "grid"
-    trainer = ["python", "-m", "cutaway_workloads.r2d2", "--actors", "{actors}"]
+    command = ["python", "-m", "cutaway_workloads.r2d2", "--actors", "{actors}"]
     (folder / "actors1-r0").mkdir(parents=True)
     (folder / "actors6-r0").mkdir()
-    plan = {"command": trainer, "actors": [1, 6], "repeat": 1}
+    plan = {"command": command, "actors": [1, 6], "repeat": 1}
     (folder / "grid.json").write_text(json.dumps(plan))
     for run, actors in zip(cpu_bound, (1, 6), strict=True):
         (folder / f"actors{actors}-r0" / "run.cutaway").symlink_to(run)
@@ -206,9 +213,8 @@ def test_a_point_is_held_out_and_its_error_told(
     # How fast the runs were is the machine's affair; the error is what was predicted against what was measured.
     rate, (point,) = observe.observe(cpu_bound[1]).steps_per_s, held
     assert point.error == pytest.approx(point.predicted.steps_per_s / rate - 1)
-    source = sources.load([folder], (1,))
     assert (
         0
         < point.predicted.steps_per_s
-        <= 1.02 * model.bounds(source.demands(), source.machine, 6)[0].steps_per_s
+        <= 1.02 * trainer([folder], (1,)).bounds(6)[0].steps_per_s
     )

@@ -1,24 +1,19 @@
-"""Throughput of a workload on a machine: bounds explain, the simulation predicts; without a trace there is a curve.
+"""Throughput of a workload on a machine: bounds explain, a replay predicts.
 
-Bounds are operational analysis: how fast each resource alone would let the system go; the lowest binds. The simulation is of
-discrete events, with an interval from the errors of the measured times. The curve is a hyperbola through throughput points: one
-environment step takes A seconds of a worker and B seconds of something shared, X = K / (A + B K), where K = capacity(N) is what N
-workers get from the CPU (cores, SMT, turbo). The capacity is the bound that makes the curve bend where the cores end.
+Bounds are operational analysis: how fast each resource alone would let the system go; the lowest binds. The replay is that of
+`cutaway what-if`, of a program made from the measured times, with an interval from their errors.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
-
-from cutaway import _simulate
-from cutaway.balance.demands import LINES, Demands, Line, Time
-from cutaway.balance.machine import Machine
-from cutaway.errors import CutawayError
+from cutaway.analysis.machine import Machine
+from cutaway.balance.demands import LINES, Demands
+from cutaway.balance.program import replay
 
 
 @dataclass(frozen=True)
@@ -91,46 +86,45 @@ def wanted_threads(demands: Demands, machine: Machine, actors: int) -> float | N
     return machine.threads * found["device"] / found["cpu"] if used else None
 
 
-def wanted_ratio(demands: Demands, machine: Machine, actors: int) -> float | None:
-    """CPU threads for each SM at which CPU and device are busy alike; None without a device."""
-    threads = (
-        wanted_threads(demands, machine, actors)
-        if machine.sms and machine.gpus
-        else None
-    )
-    return None if threads is None else threads / (machine.sms * machine.gpus)
-
-
 @dataclass(frozen=True)
 class Prediction:
-    """What the simulation expects at one number of actors; shares of the whole, busy counts in threads."""
+    """What the replay expects at one number of actors; busy counts in threads, the device's as a share."""
 
     actors: int
     steps_per_s: float
     low: float
     high: float
     cpu_busy: float
-    device_busy: float
-    mean_batch: float
-    wait_cpu: float
-    wait_inference: float
-    queue_full: float
+    device_busy: float = 0.0
+    mean_batch: float | None = None
+    notes: tuple[str, ...] = ()
 
 
-def system(demands: Demands, machine: Machine, actors: int) -> _simulate.System:
-    """The native description of the system."""
-    d, machine = demands.on(machine)
-    timeout = -1.0 if d.timeout is None else d.timeout
-    known = {"actors": actors, "batch": d.batch_for(actors), "timeout": timeout}
-    s = _simulate.System()
-    for name, value in {**vars(machine), **vars(d), **known}.items():
-        if isinstance(value, Time):
-            setattr(s, name, _simulate.Service(value.mean, value.cv))
-        elif isinstance(value, Line):
-            setattr(s, name, _simulate.Line(value.a, value.b))
-        elif hasattr(s, name):
-            setattr(s, name, value)
-    return s
+class Predictor(Protocol):
+    """Whoever answers for other numbers of actors and other machines; without a machine, for that of the measurements."""
+
+    @property
+    def measured_at(self) -> tuple[int, ...]: ...
+
+    def without(self, actors: int) -> Predictor: ...
+
+    def meant(self, machine: Machine) -> Machine | None: ...
+
+    def predict(
+        self, actors: int, machine: Machine | None = None, sure: bool = True
+    ) -> Prediction: ...
+
+    def bounds(self, actors: int, machine: Machine | None = None) -> list[Bound]: ...
+
+    def gains(
+        self, actors: int, machine: Machine | None = None
+    ) -> dict[str, float]: ...
+
+    def wanted_threads(
+        self, actors: int, machine: Machine | None = None
+    ) -> float | None: ...
+
+    def rests_on(self) -> list[str]: ...
 
 
 def predict(
@@ -144,20 +138,34 @@ def predict(
     """
     # Some cycles of every actor and, with a learner, some training steps.
     steps = int(
-        max(8000, 60 * actors * demands.envs_per_actor, 6 * demands.steps_per_train)
+        max(10000, 75 * actors * demands.envs_per_actor, 8 * demands.steps_per_train)
     )
-    r = _simulate.simulate(system(demands, machine, actors), seed, steps // 4, steps)
+    found = replay(demands, machine, actors, steps, seed)
     spread = []
     for number in range(seed + 1, seed + 1 + draws):
-        drawn = system(_drawn(demands, number), machine, actors)
-        spread.append(
-            _simulate.simulate(drawn, number, steps // 8, steps // 3).steps_per_s
-        )
+        drawn = _drawn(demands, number)
+        spread.append(replay(drawn, machine, actors, steps // 3, number).steps_per_s)
     half = 1.96 * statistics.stdev(spread) if draws > 1 else 0.0
+    rate = found.steps_per_s
     return Prediction(
-        actors, r.steps_per_s, r.steps_per_s - half, r.steps_per_s + half, r.cpu_busy, r.device_busy,
-        r.mean_batch, r.wait_cpu, r.wait_inference, r.queue_full,
-    )  # fmt: skip
+        actors,
+        rate,
+        rate - half,
+        rate + half,
+        found.cpu_busy,
+        rate * _device_seconds(demands, machine, found.mean_batch),
+        found.mean_batch,
+    )
+
+
+def _device_seconds(demands: Demands, machine: Machine, batch: float) -> float:
+    """Of one environment step."""
+    d, _ = demands.on(machine)
+    if d.device_on_cpu:
+        return 0.0
+    trains = 1 / d.steps_per_train if d.steps_per_train else 0.0
+    answering = d.device(batch) / batch if batch else 0.0
+    return answering + trains * d.train_device.mean
 
 
 def _drawn(demands: Demands, seed: int) -> Demands:
@@ -169,84 +177,3 @@ def _drawn(demands: Demands, seed: int) -> Demands:
     }
     inference = max(0.1, 1 + demands.inference_error * gauss(0, 1))
     return demands.times(**factors, **dict.fromkeys(LINES, inference))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Throughput by number of workers, fitted. `one_sided` warns that no point lies beyond the knee (or none before it)."""
-
-    a: float
-    b: float
-    first: tuple[float, float]
-    spread: float
-    machine: Machine | None
-    one_sided: str | None
-    cap: float = float("inf")
-
-    def __call__(self, workers: float) -> float:
-        k = _capacity(self.machine, workers)
-        linear = self.first[1] * k / _capacity(self.machine, self.first[0])
-        return min(k / (self.a + self.b * k), linear, self.cap)
-
-    def interval(self, workers: float) -> tuple[float, float]:
-        """95 % interval: the scatter of the points, widened with the distance of the extrapolation."""
-        reach = abs(np.log(workers / self.first[0]))
-        half = float(np.expm1(1.96 * (self.spread + 0.05 * reach)))
-        return self(workers) / (1 + half), self(workers) * (1 + half)
-
-    @property
-    def asymptote(self) -> float:
-        """Throughput with any number of workers."""
-        if self.machine is None:
-            return min(self.cap, 1 / self.b if self.b > 0 else float("inf"))
-        return self(10**9)
-
-
-def fit(
-    workers: Sequence[float],
-    throughput: Sequence[float],
-    machine: Machine | None = None,
-    cap: float = float("inf"),
-) -> Curve:
-    """The curve through at least two points.
-
-    `machine` is the CPU the workers run on: give it only when a worker is a process or thread, not when it is one of many
-    environments inside one. `cap` is a throughput that some resource does not allow to pass, where one is known.
-
-    >>> curve = fit([1, 2, 4], [100.0, 180.0, 300.0])
-    >>> round(curve(8))
-    450
-    """
-    n, x = np.asarray(workers, float), np.asarray(throughput, float)
-    n, x = n[np.argsort(n)], x[np.argsort(n)]
-    if len(np.unique(n)) < 2 or not (
-        np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))
-    ):
-        needs = "positive throughput at two different numbers of workers"
-        raise CutawayError(f"A curve needs {needs}; measure more points.")
-    k = np.array([_capacity(machine, float(v)) for v in n])
-    y = k / x
-    # A, B ≥ 0 of K / X = A + B K, every point with the same relative weight.
-    a, b = map(
-        float,
-        np.linalg.lstsq(np.stack([1 / y, k / y], axis=1), np.ones(len(y)), rcond=None)[
-            0
-        ],
-    )
-    if b < 0:
-        a, b = float(np.exp(np.mean(np.log(y)))), 0.0
-    elif a < 0:
-        a, b = 0.0, float(np.exp(np.mean(np.log(1 / x))))
-    scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
-    one_sided = None
-    if b * k[-1] < 0.25 * a:
-        one_sided = "all points lie before the knee: the ceiling is a guess"
-    elif a < 0.25 * b * k[0]:
-        one_sided = (
-            "all points lie beyond the knee: the slope at few workers is a guess"
-        )
-    return Curve(a, b, (float(n[0]), float(x[0])), scatter, machine, one_sided, cap)
-
-
-def _capacity(machine: Machine | None, workers: float) -> float:
-    return workers if machine is None else machine.capacity(workers)

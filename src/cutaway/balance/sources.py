@@ -1,21 +1,24 @@
-"""What the models start from: a grid's folder or recorded runs, and the machine they were made on."""
+"""What predictions start from: a grid's folder or recorded runs, and the machine they were made on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cutaway.balance import grid, machine
-from cutaway.balance.demands import Demands, Observed, combine
+from cutaway.balance.curve import Curve, fit
 from cutaway.balance.grid import Row
 from cutaway.balance.machine import Machine
-from cutaway.balance.model import Curve, Prediction, fit, predict
+from cutaway.balance.model import Prediction, Predictor
 from cutaway.balance.observe import observe
+from cutaway.balance.point import Measured
+from cutaway.balance.recorded import Recorded, Replays
+from cutaway.balance.trainer import Trainer
 from cutaway.errors import CutawayError
-from cutaway.trace.reader import Trace, read_run
+from cutaway.trace.reader import Trace
 
 
 @dataclass(frozen=True)
@@ -34,40 +37,39 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Source:
-    """Measured rows, what the recorded runs show (nothing if there are none to use, and why), the machine of both.
-
-    `known` goes before what a recording shows: what the program or the user said about its batches and queues.
-    """
+    """Measured rows, who answers for other numbers of actors (nobody: points only, and why), and the machine of both."""
 
     rows: list[Row]
-    seen: list[Observed]
     machine: Machine
-    known: dict[str, Any] = field(default_factory=dict)
+    predictor: Predictor | None = None
     why_not: str = ""
     only: tuple[int, ...] = ()  # numbers of actors to take figures from; all if empty
 
-    def demands(self, without: int | None = None) -> Demands:
-        """Demands from all runs, or from those with another number of actors than `without`."""
-        return combine([o for o in self.seen if o.actors != without], self.known)
-
     def held_out(self) -> list[HeldOut]:
-        """Points the demands were not measured at; when there is none, each in turn is left out. Others' CPU use is taken as it was."""
-        counts = {o.actors for o in self.seen}
+        """Points that nothing was taken from; when there is none, each in turn is left out. Others' CPU use is taken as it was."""
+        known = self.predictor
+        if known is None:
+            return []
+        counts = {*known.measured_at}
         rows = [
             r
             for r in self.rows
             if r.actors and r.steps_per_s > 0 and r.sm_percent in (None, 100)
         ]
         fresh = [r for r in rows if r.actors not in counts]
-        if not counts or (not fresh and len(counts) < 3):
+        if not fresh and len(counts) < 3:
             return []
         found = []
         for row in fresh or rows:
-            demands = self.demands(without=None if fresh else row.actors)
+            actors = row.actors or 1
+            by = known if fresh else known.without(actors)
             at = replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
-            found.append(
-                HeldOut(row, predict(demands, at, row.actors or 1), demands.measured_at)
-            )
+            try:
+                found.append(
+                    HeldOut(row, by.predict(actors, by.meant(at)), by.measured_at)
+                )
+            except CutawayError:
+                continue  # that cannot be told from the others
         return found
 
     def points(self, every: bool = False) -> dict[int, float]:
@@ -113,53 +115,68 @@ class Source:
 
 
 def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
-    """Reads grids and runs. `only`: the numbers of actors to take demands from, all by default; undisturbed runs if there are.
+    """Reads grids and runs. `only`: the numbers of actors to take figures from, all by default; undisturbed runs if there are.
     `fixed`: what is known better than a recording can say (batch, timeout)."""
-    rows, recorded, found = list[Row](), list[Path](), machine.here()
+    rows, recorded, found = list[Row](), list[Recorded](), machine.here()
     for path in paths:
         if not (path / grid.FILE).exists():
-            recorded.append(path)
+            recorded.append(Recorded(path))
             continue
         points = grid.load(path)
         rows += grid.table(points)
-        usable = [
-            (p, run)
-            for p in points
-            if p.enough
-            and p.setting.sm_percent in (None, 100)
-            and (not only or p.setting.actors in only)
-            if (run := path / p.setting.name / "run.cutaway").exists()
-        ]
-        recorded += [run for p, run in usable if not p.contaminated] or [
-            run for _, run in usable
-        ]
+        recorded += _recorded(points, path, only)
         if (path / grid.MACHINE).exists():
             found = machine.load(str(path / grid.MACHINE))
     if not recorded:
-        return Source(
-            rows,
-            [],
-            found,
-            why_not="the points were not recorded (--metric)",
-            only=tuple(only),
-        )
-    trace = read_run(recorded[0])
-    known = {**described(trace), **{k: v for k, v in fixed.items() if v is not None}}
-    logged = chain.from_iterable(process.log.devices for process in trace.processes)
-    devices = {device.get("id"): device for device in logged}
-    if sms := [
-        int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)
-    ]:
-        name = str(next(iter(devices.values())).get("name", ""))
-        found = replace(found, gpus=len(sms), sms=max(sms), gpu=name)
+        why = "the points were not recorded (--metric)"
+        return Source(rows, found, why_not=why, only=tuple(only))
+    found = _with_devices(found, recorded[0].trace)
+    known = {k: v for k, v in fixed.items() if v is not None}
     try:
-        seen = [observe(path) for path in recorded]
+        predictor = _predictor(recorded, known, found)
     except CutawayError as error:
         if not rows:
             raise
-        return Source(rows, [], found, known, str(error), tuple(only))
+        return Source(rows, found, None, str(error), tuple(only))
+    return Source(rows, found, predictor, "", tuple(only))
+
+
+def _recorded(
+    points: Sequence[Measured], folder: Path, only: Sequence[int]
+) -> list[Recorded]:
+    """The recorded runs of a grid that figures may be taken from."""
+    usable = []
+    for p in points:
+        run = folder / p.setting.name / "run.cutaway"
+        wanted = not only or p.setting.actors in only
+        whole = p.enough and p.setting.sm_percent in (None, 100)
+        if wanted and whole and run.exists():
+            usable.append((p, Recorded(run, p.setting.actors, p.steps_per_s)))
+    quiet = [run for p, run in usable if not p.contaminated]
+    return quiet or [run for _, run in usable]
+
+
+def _with_devices(found: Machine, trace: Trace) -> Machine:
+    logged = chain.from_iterable(process.log.devices for process in trace.processes)
+    devices = {device.get("id"): device for device in logged}
+    sms = [int(d["sms"]) for d in devices.values() if isinstance(d.get("sms"), int)]
+    if not sms:
+        return found
+    name = str(next(iter(devices.values())).get("name", ""))
+    return replace(found, gpus=len(sms), sms=max(sms), gpu=name)
+
+
+def _predictor(
+    recorded: Sequence[Recorded], fixed: dict[str, Any], found: Machine
+) -> Predictor:
+    """Where every service of a trainer was measured, by their costs; any other program by replaying its runs."""
+    known = {**described(recorded[0].trace), **fixed}
+    try:
+        seen = [observe(one.path) for one in recorded]
+    except CutawayError:
+        return Replays(recorded).checked()
     feels = found.unshared() if known.get("burns_time") else found
-    return Source(rows, [o.alone(feels) for o in seen], found, known)
+    return Trainer([o.alone(feels) for o in seen], known, found)
 
 
 def described(trace: Trace) -> dict[str, Any]:

@@ -147,7 +147,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    from cutaway.balance import advice, grid, machine, page
+    from cutaway.balance import grid, machine, page
+    from cutaway.balance import points as from_points
     from cutaway.balance.point import Measured, Plan
     from cutaway.balance.sources import Source
 
@@ -172,8 +173,8 @@ def _measure(args: argparse.Namespace) -> int:
     rows = grid.table(points)
     print("\n".join(grid.lines(rows)))
     grid.write_parquet(rows, args.output / "grid.parquet")
-    found = advice.advise_from_curve(
-        Source(rows, [], machine.load(str(args.output / grid.MACHINE)))
+    found = from_points.words(
+        Source(rows, machine.load(str(args.output / grid.MACHINE)))
     )
     write_page(args.output / "grid.html", page.page(shlex.join(command), rows, found))
     print(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
+    from cutaway.analysis.whatif.changes import Change
     from cutaway.analysis.whatif.compositions import Wish
     from cutaway.analysis.whatif.sizes import Second
 
@@ -40,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="what that setting was in RUN and in the second run",
     )
+    add(
+        "--machine",
+        metavar="NAME",
+        help="on another machine: dgx1, dgx-a100, desktop or a TOML file",
+    )
     add("--json", action="store_true", help="for scripts; docs/what-if.md describes it")
 
 
@@ -52,6 +58,8 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.reports.printer import Printer
 
     if asked := compositions.wish(args.changes):
+        if args.machine:
+            raise CutawayError("Say composition= and gpus=, or --machine, not both.")
         _compose(args, asked)
         return
     parsed = [parse(word) for word in args.changes]
@@ -62,7 +70,8 @@ def run(args: argparse.Namespace) -> None:
         for word, changes in zip(args.changes, parsed, strict=True)
         if len(changes) == 1
     ]
-    common = []
+    common, on = _machine(args.machine)
+    single += on
     curve = []
     for changes in parsed:
         if len(changes) == 1:
@@ -85,6 +94,16 @@ def run(args: argparse.Namespace) -> None:
     for line in lines:
         wrapped += textwrap.wrap(line, 79, drop_whitespace=False) or [""]
     printer.print(*map(printer.line, wrapped))
+
+
+def _machine(name: str | None) -> tuple[list[Change], list[str]]:
+    """The change, and how it is written."""
+    from cutaway.analysis.whatif.changes import Elsewhere
+    from cutaway.balance import machine
+
+    if not name:
+        return [], []
+    return [Elsewhere(machine.load(name))], [f"--machine {name}"]
 
 
 def _compose(args: argparse.Namespace, asked: Wish) -> None:

@@ -1,7 +1,8 @@
 """Changes as people write them, and what they do to a graph.
 
 `NAME=2x` makes something twice as fast, `NAME=0` takes it away; NAME is an operation, a layer, a function or FILE:LINE.
-NAME may also be a process. `cores=N` is another machine. `overlap=A,B` lets A run beside B, one pass behind or ahead.
+NAME may also be a process. `cores=N` is another number of cores; another machine is an option.
+`overlap=A,B` lets A run beside B, one pass behind or ahead.
 `envs=N`, `workers=N` and `actors=N` change the structure, `batch=N`, `minibatch=N` and `threads=N` need a second recording.
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.machine import Machine
 from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import (
     DELAY,
@@ -64,6 +66,13 @@ class Cores:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """The same program on another machine."""
+
+    machine: Machine
+
+
+@dataclass(frozen=True)
 class Overlap:
     """`moved` runs in a thread of its own, while the thread it ran in goes on with `beside` (empty: anything else)."""
 
@@ -71,7 +80,7 @@ class Overlap:
     beside: str = ""
 
 
-Change = Faster | Cores | Overlap | Structure | Actors | Size
+Change = Faster | Cores | Elsewhere | Overlap | Structure | Actors | Size
 
 
 def parse(word: str) -> list[Change]:
@@ -149,15 +158,19 @@ def apply(
     """The graph after all changes, the factor of each key's time, and what had to be assumed. Structure comes first: other
     changes are about what it leaves."""
     shape = _shaped(run, graph, changes)
-    graph, assumes = shape.graph, [*shape.assumes]
+    graph, assumes = _moved(run, shape.graph, changes), [*shape.assumes]
     factors = np.ones(len(graph.keys))
     for change in changes:
         match change:
             case Faster(name, times):
                 factors *= 1 - shares(run, graph, name) * (1 - 1 / times)
             case Cores(count):
-                graph = replace(graph, cores=count)
-                assumes.append("cores that are as fast as those it was recorded on")
+                graph = _on_cores(graph, count)
+                if graph.machine is None:
+                    assumes.append("cores that are as fast as those it was recorded on")
+            case Elsewhere(machine):
+                factors *= _speeds(graph, machine)
+                assumes.append(_described(machine))
             case Overlap(moved, _):
                 graph = _overlapped(graph, change)
                 assumes.append(
@@ -169,6 +182,46 @@ def apply(
     return replace(
         shape, graph=graph, factors=shape.factors * factors, most=shape.most * factors, assumes=tuple(assumes)
     )  # fmt: skip
+
+
+def _moved(run: Run, graph: Graph, changes: Sequence[Change]) -> Graph:
+    """The graph on another machine, if one is asked for. A program whose simulator burns time, as ours for tests does, is as fast on
+    any thread."""
+    machines = [change.machine for change in changes if isinstance(change, Elsewhere)]
+    if not machines:
+        return graph
+    burns = run.trace.facts.get("burns_time")
+    machine = machines[-1].unshared() if burns else machines[-1]
+    return replace(graph, machine=machine, cores=machine.threads)
+
+
+def _on_cores(graph: Graph, count: int) -> Graph:
+    machine = graph.machine
+    if machine is None:
+        return replace(graph, cores=count)
+    if count > machine.threads:
+        raise CutawayError(
+            f"{machine.name} has {machine.threads} CPU threads; choose cores={machine.threads} or fewer."
+        )
+    return replace(graph, machine=machine.limited_to(count), cores=count)
+
+
+def _speeds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
+    """The factor of each key's time: a wait does not get shorter on a faster machine."""
+    speeds = dict.fromkeys(DEVICE_LAYERS.values(), machine.gpu_speed)
+    speeds["wait"] = 1.0
+    return np.array(
+        [1 / speeds.get(key.layer, machine.cpu_speed) for key in graph.keys]
+    )
+
+
+def _described(machine: Machine) -> str:
+    """What is taken for granted about another machine."""
+    if machine.cpu_speed == 1:
+        speed = "each as fast as here while it is alone (set cpu_speed in its file)"
+    else:
+        speed = f"each {machine.cpu_speed:g} times as fast as here while it is alone"
+    return f"{machine.name} has {machine.cores} cores and {machine.threads} CPU threads, {speed}"
 
 
 def _shaped(run: Run, graph: Graph, changes: Sequence[Change]) -> Shape:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.machine import Machine
 from cutaway.analysis.whatif.items import Items
 
 GIL_LAYERS = ("python", "native", "simulator")
@@ -60,6 +61,7 @@ class Graph:
     steps: float = 0.0
     notes: list[str] = field(default_factory=list)
     wake: float = 0.0  # seconds a thread loses when it wakes on a core that sleeps
+    machine: Machine | None = None  # another one than it was recorded on
 
     @property
     def seconds(self) -> NDArray[np.float64]:

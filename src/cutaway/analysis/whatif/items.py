@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 # As in native/balance/replay.h
 RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS, ASK, COLLECT, EACH, ANSWER = range(11)
+PATIENCE, EACH_DELAY = 11, 12
 Item = tuple[int, int, float]
 """A kind, a key or a channel, seconds or an amount."""
 _SWITCH = 5e-3  # seconds after which CPython hands its lock over

@@ -60,6 +60,15 @@ class Worth:
     free: float
 
 
+@dataclass(frozen=True)
+class Loads:
+    """CPU threads that are busy, of how many, and the share of the time in which the busiest thread of each process works."""
+
+    cpu: float
+    threads: int
+    busiest: dict[int, float]
+
+
 class WhatIf:
     """A run that was replayed once without a change."""
 
@@ -123,6 +132,15 @@ class WhatIf:
             shape.assumes,
             shape.work * more,
         )
+
+    def loads(self, changes: Sequence[Change]) -> Loads:
+        """Who works how much after a change."""
+        shape = apply(self.run, self.graph, changes)
+        found = replay(shape.graph, shape.factors)
+        busiest: dict[int, float] = {}
+        for thread, share in zip(shape.graph.threads, found.busy, strict=True):
+            busiest[thread.process] = max(share, busiest.get(thread.process, 0.0))
+        return Loads(found.cpu, shape.graph.cores, busiest)
 
     def _after(self, graph: Graph, factors: NDArray[np.float64], text: str) -> Replayed:
         found = replay(graph, factors)

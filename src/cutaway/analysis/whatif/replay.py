@@ -19,11 +19,14 @@ the six, workers on one core, is 21 % off whatever this is."""
 @dataclass(frozen=True)
 class Replayed:
     """Seconds of each iteration that counts, the share of waits that nobody in the recording would have ended, and how many
-    questions a server answered in an iteration (0: nobody asks)."""
+    questions a server answered in an iteration (0: nobody asks). `busy`: the share of the time in which each thread works, `cpu`:
+    how many CPU threads are busy."""
 
     seconds: NDArray[np.float64]
     forced: float
     asked: float = 0.0
+    busy: tuple[float, ...] = ()
+    cpu: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -41,15 +44,20 @@ def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed
     seconds: list[NDArray[np.float64]] = []
     asked: list[NDArray[np.float64]] = []
     forced, items = 0, 1
+    busy, cpu, length = np.zeros(len(graph.threads)), 0.0, 1e-12
     for segment in graph.segments:
         found = _replay_segment(graph, segment, scale)
         seconds.append(np.diff(np.array([0.0, *found.passes])))
         asked.append(np.diff(np.array([0.0, *found.asked])))
         forced += found.forced
+        busy += found.busy
+        cpu += found.cpu
+        length += found.end
         items += sum(len(thread) for thread in segment.items)
     counted = graph.settled(asked)
     mean = float(counted.mean()) if len(counted) else 0.0
-    return Replayed(graph.settled(seconds), forced / items, mean)
+    shares = tuple((busy / length).tolist())
+    return Replayed(graph.settled(seconds), forced / items, mean, shares, cpu / length)
 
 
 def _replay_segment(
@@ -67,7 +75,23 @@ def _replay_segment(
         factors,
         segment.channels + [0.0] * (len(graph.channels) - len(segment.channels)),
         graph.leader,
-        _simulate.Cpu(
-            threads=graph.cores, cores=graph.cores, granularity=_PARITY, wake=graph.wake
-        ),
+        _cpu(graph),
+    )
+
+
+def _cpu(graph: Graph) -> _simulate.Cpu:
+    """The cores it was recorded on, which are alike, or another machine."""
+    if graph.machine is None:
+        return _simulate.Cpu(
+            graph.cores, graph.cores, granularity=_PARITY, wake=graph.wake
+        )
+    other = graph.machine
+    return _simulate.Cpu(
+        other.threads,
+        other.cores,
+        other.smt_yield,
+        granularity=_PARITY,
+        wake=other.wake or graph.wake,
+        turbo=other.turbo,
+        foreign=other.foreign,
     )

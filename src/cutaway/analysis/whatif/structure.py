@@ -60,7 +60,7 @@ class Shape:
 
 def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
     """Takes the rounds of all environments apart and puts them together anew."""
-    crew = _crew_in_rounds(run, graph)
+    crew = crew_of(run, graph)
     each = 1
     if crew:
         taken = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
@@ -69,7 +69,7 @@ def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
         parts = [part.divided(each) for part in parts]
         had = len(crew.processes) * each
     else:
-        had, per_iteration = _stepped_here(run, graph)
+        had, per_iteration = stepped_here(run, graph)
         taken = [
             rounds.from_one_process(graph, segment, had, per_iteration)
             for segment in graph.segments
@@ -100,7 +100,8 @@ def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
     return replace(shape, base=same)
 
 
-def _crew_in_rounds(run: Run, graph: Graph) -> Crew | None:
+def crew_of(run: Run, graph: Graph) -> Crew | None:
+    """The worker processes that simulate, if there are any."""
     found = rounds.crews(graph, process_names(run), _births(run))
     return found[0] if found else None
 
@@ -124,7 +125,7 @@ def _rounds(parts: Sequence[Taken], graph: Graph) -> float:
     return sum(len(part.places) for part in parts) / max(iterations, 1)
 
 
-def _stepped_here(run: Run, graph: Graph) -> tuple[int, float]:
+def stepped_here(run: Run, graph: Graph) -> tuple[int, float]:
     """How many environments the main thread steps, and how often in an iteration all of them."""
     process = graph.threads[graph.leader].process
     table = run.operations().where(process=process)
@@ -239,7 +240,7 @@ def _scaled(
 
 def apply_actors(run: Run, graph: Graph, change: Actors) -> Shape:
     """Copies of the recorded actors, each at another place of what was recorded."""
-    crew = _crew_in_rounds(run, graph)
+    crew = crew_of(run, graph)
     if crew is None:
         raise CutawayError("This run has no actor processes; use envs=N or workers=N.")
     if not _feeds_a_queue(graph, crew):
