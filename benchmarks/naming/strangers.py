@@ -40,6 +40,52 @@ TABLES: dict[str, Table] = {
         "minimalRL/dqn.py:67-75": "backpropagation",
         "minimalRL/dqn.py:108-108": "backpropagation",
     },
+    "minimalrl_ppo": WORLDS
+    | {
+        "minimalRL/ppo.py:98-100": "inference",
+        "minimalRL/ppo.py:101-101": "simulation",
+        "minimalRL/ppo.py:37-38": "replay",
+        "minimalRL/ppo.py:103-103": "replay",
+        "minimalRL/ppo.py:59-85": "backpropagation",
+        "minimalRL/ppo.py:110-110": "backpropagation",
+    },
+    "minimalrl_sac": WORLDS
+    | {
+        "minimalRL/sac.py:149-149": "inference",
+        "minimalRL/sac.py:150-150": "simulation",
+        "minimalRL/sac.py:25-43": "replay",
+        "minimalRL/sac.py:151-151": "replay",
+        "minimalRL/sac.py:71-88": "backpropagation",
+        "minimalRL/sac.py:107-129": "backpropagation",
+        "minimalRL/sac.py:159-164": "backpropagation",
+    },
+    "fujimoto_td3": {
+        "TD3/main.py:15-32": "evaluation",
+        "TD3/main.py:117-123": "inference",
+        "TD3/main.py:126-126": "simulation",
+        "TD3/main.py:130-130": "replay",
+        "TD3/main.py:143-143": "simulation",
+        "TD3/utils.py:add": "replay",
+        "TD3/utils.py:sample": "replay",
+        "TD3/TD3.py:104-152": "backpropagation",
+    },
+    "alpha_zero_general": {
+        "alpha-zero-general/MCTS.py:getActionProb": "search",
+        "alpha-zero-general/MCTS.py:search": "search",
+        "othello/pytorch/NNet.py:predict": "inference",
+        "othello/pytorch/NNet.py:36-76": "backpropagation",
+        "othello/pytorch/NNet.py:save_checkpoint": "checkpoint",
+        "othello/pytorch/NNet.py:load_checkpoint": "checkpoint",
+        "alpha-zero-general/Coach.py:55-55": "simulation",
+        "alpha-zero-general/Coach.py:59-66": "simulation",
+        "alpha-zero-general/Coach.py:saveTrainExamples": "checkpoint",
+    },
+    "corl_td3_bc": {
+        "offline/td3_bc.py:142-149": "replay",
+        "offline/td3_bc.py:477-478": "replay",
+        "offline/td3_bc.py:305-361": "backpropagation",
+        "offline/td3_bc.py:181-198": "evaluation",
+    },
     "cleanrl_ppo_continuous": WORLDS
     | {
         f"{_CLEANRL_PPO}:209-210": "replay",

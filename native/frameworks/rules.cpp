@@ -157,10 +157,13 @@ int read_steps(PyObject* steps, Rule* rule) {
 
 int read_mark(const char* word, Rule* rule) {
   if (!word) return 0;
-  for (const auto& [name, mark] :
-       {std::pair{"network", kNetworkBegins}, {"batch", kBatch}, {"random", kRandom}})
+  for (const auto& [name, mark] : {std::pair{"network", kNetworkBegins},
+                                   {"batch", kBatch},
+                                   {"random", kRandom},
+                                   {"log", kLogBegins}})
     if (strcmp(word, name) == 0) rule->mark = mark;
-  if (!rule->mark) PyErr_SetString(PyExc_ValueError, "mark must be 'network', 'batch' or 'random'");
+  if (!rule->mark)
+    PyErr_SetString(PyExc_ValueError, "mark must be 'network', 'batch', 'random' or 'log'");
   return rule->mark ? 0 : -1;
 }
 
@@ -175,7 +178,7 @@ void begin_acting(ThreadState* t) {
 bool leave_mark(const Rule& rule, ThreadState* t, uint32_t depth) {
   if (rule.mark != kNetworkBegins) {
     mark(t, ticks(), 0, make_tag(kMark, rule.mark));
-    return false;
+    return rule.mark == kLogBegins;
   }
   if (!automatic_may_open(t, kInferenceName, depth)) return false;
   const bool gradients = rule.gradients && says_true(rule.gradients);
@@ -234,7 +237,10 @@ Entered enter(const Rule& rule, ThreadState* t, PyObject* first, uint32_t depth)
 
 void leave(const Rule& rule, Entered entered, ThreadState* t, PyObject* first, PyObject* result) {
   if (entered.opened) exit_operation(t, rule.name);
-  if (entered.marked) mark(t, ticks(), 0, make_tag(kMark, kNetworkEnds));
+  if (entered.marked) {
+    const Mark ends = rule.mark == kLogBegins ? kLogEnds : kNetworkEnds;
+    mark(t, ticks(), 0, make_tag(kMark, ends));
+  }
   open_kinds &= ~bit(rule.name);
   if (rule.mark) open_marks &= ~(1u << rule.mark);
   if (!result) return;

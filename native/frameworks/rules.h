@@ -46,7 +46,7 @@ inline bool hidden(const Rule& rule) {
 struct Entered {
   bool counts;  // the outermost call of its kind: leave must be called
   bool opened;  // and an operation was opened for it
-  bool marked;  // … a network call was marked
+  bool marked;  // … a mark says that it began; another one says that it ends
   bool steps;   // … it makes steps of the training
 };
 Entered enter(const Rule& rule, ThreadState* t, PyObject* first,

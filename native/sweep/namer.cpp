@@ -105,7 +105,7 @@ uint64_t Namer::frontier() const {
 void Namer::load_own(Loader& from) {
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
-  for (const Place& place : {acts_, learns_, stored_, awaited_, settles_})
+  for (const Place& place : {acts_, learns_, stored_, synced_, awaited_, settles_})
     from.require(!place || place.at <= stretch_.size());
 }
 
@@ -158,6 +158,7 @@ void Namer::take_call(const Event& e) {
                                     : facts_->backpropagation;
     begin_anchor(physics ? Anchor::kStep : Anchor::kUpdate, name,
                  physics ? kByFramework : kCompiled, e.time);
+    launch(hint);
     emit(e);
     if (whole) return end_anchor(e.end);
     anchor_call_ = id_of(e.tag);
@@ -166,14 +167,31 @@ void Namer::take_call(const Event& e) {
   }
   if ((hint & kNetworkHint) && !acts_) acts_ = here(e.time);
   waited_ |= (hint & kBlocksHint) != 0;
-  const bool settles = (hint & kAwaitsHint) && whole && launched_ && !settles_;
-  if (settles) settles_ = here(e.time);
+  launch(hint);
+  if ((hint & kAwaitsHint) && whole) await(e);
   stretch_.push_back(e);
   if (hint & kAwaitsHint) awaited_ = here(e.end);
   if ((hint & kStoresHint) && whole && !acts_ && !learns_) stored_ = here(e.end);
   if (stretch_.size() <= kLongest) return;
   end_stretch(Anchor::kBreaks, false, e.end);
   start_stretch(Anchor::kBreaks, false, e.end);
+}
+
+void Namer::launch(uint8_t hint) {
+  if (!(hint & kLaunchesHint)) return;
+  steps_compute_ |= (hint & kPhysicsHint) != 0;
+  networks_compute_ |= (hint & kNetworkHint) != 0;
+}
+
+// A wait ends with everything that was called before it.
+void Namer::await(const Event& e) {
+  if (!settles_ && (launched_ || steps_compute_)) {
+    settles_ = here(e.time);
+    settled_ = launched_;
+    if (steps_compute_) settled_ = launched_ || networks_compute_ ? 0 : facts_->simulation;
+  }
+  launched_ = 0;
+  steps_compute_ = networks_compute_ = false;
 }
 
 void Namer::take_mark(const Event& e) {
@@ -196,7 +214,9 @@ void Namer::take_operation(const Event& e) {
                  name, static_cast<Why>(e.value), start_of(e));
     acted_ |= step;
   } else {
-    if (name == facts_->inference && !acts_) acts_ = here(e.time);
+    const bool searches = name && name == facts_->search;
+    if ((name == facts_->inference || searches) && !acts_) acts_ = here(e.time);
+    if (searches && !learns_) networks_ = kMostTargets + 1;  // for an action in its own world
     stretch_.push_back(e);
   }
   open_.push_back(name);
@@ -219,7 +239,9 @@ void Namer::take_inside(const Event& e) {
   if (kind == kOpEnter) open_.push_back(id_of(e.tag));
   if (kind == kOpExit) forget(id_of(e.tag));
   stretch_.push_back(e);
-  if (open_.empty() && id_of(e.tag) == facts_->replay && !acts_ && !learns_) stored_ = here(e.time);
+  if (!open_.empty()) return;
+  if (id_of(e.tag) == facts_->replay && !acts_ && !learns_) stored_ = here(e.time);
+  if (id_of(e.tag) == facts_->sync && !acts_) synced_ = here(e.time);
 }
 
 void Namer::take_inside_anchor(const Event& e) {
@@ -260,7 +282,10 @@ void Namer::begin_anchor(Anchor anchor, uint32_t name, Why why, uint64_t time) {
   const bool evaluation = anchor == Anchor::kEvaluation && !anchor_annotated_;
   anchor_ = anchor;
   anchor_operation_ = name;
-  if (why == kCompiled) launched_ = name;
+  if (why == kCompiled) {  // whose result is waited for, whatever it was given
+    launched_ = name;
+    steps_compute_ = networks_compute_ = false;
+  }
   anchor_name_ = evaluation ? facts_->evaluation : name;
   in_anchor_ = true;
   if (anchor_annotated_) return emit({time, time, why, make_tag(kOpEnter, name)});
@@ -280,7 +305,7 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_end_ = time;
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
-  acts_ = learns_ = stored_ = awaited_ = settles_ = Place();
+  acts_ = learns_ = stored_ = synced_ = awaited_ = settles_ = Place();
   networks_ = 0;
   waited_ = in_anchor_ = false;
 }

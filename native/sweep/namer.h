@@ -58,6 +58,8 @@ class Namer final : public Relay {
   void break_stretch(uint64_t next);
   void take_call(const Event& e);
   void take_mark(const Event& e);
+  void launch(uint8_t hint);
+  void await(const Event& e);
   void take_operation(const Event& e);
   uint64_t start_of(const Event& e) const;
   void take_inside(const Event& e);
@@ -90,7 +92,9 @@ class Namer final : public Relay {
   void enter_part(uint64_t time);
   void leave_part(uint64_t time);
   void emit_call(const Event& e);
-  bool asleep() const { return !calls_.empty() && calls_.back(); }
+  bool asleep() const { return logging_ || (!calls_.empty() && calls_.back()); }
+  void emit_log(const Event& e);
+  void emit_awaited(const Event& e);
   void emit_in(const Part* part, const Event& e);
   bool absorbs(const Part* part, const Event& e) const;
   void emit_exit(const Part* part, const Event& e);
@@ -106,9 +110,10 @@ class Namer final : public Relay {
     a(pending_, network_open_, open_, in_anchor_, anchor_, anchor_annotated_, anchor_name_);
     a(anchor_operation_, anchor_call_, anchor_depth_, environment_, pause_reason_, paused_, acted_,
       stepped_);
-    a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, awaited_,
-      waited_);
-    a(launched_, settles_, networks_, calls_);
+    a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, synced_,
+      awaited_, waited_);
+    a(launched_, steps_compute_, networks_compute_, settles_, settled_, networks_, calls_);
+    a(logging_);
   }
 
   const NamingFacts* facts_;
@@ -136,11 +141,15 @@ class Namer final : public Relay {
   Place learns_;            // the first batch or network that records gradients
   uint32_t networks_ = 0;   // calls without gradients before that
   Place stored_;            // behind the last storing before any of these
+  Place synced_;            // behind the last hand-over of weights before any of these
   Place awaited_;           // behind the last wait for a result
   bool waited_ = false;
-  uint32_t launched_ =
-      0;           // a compiled update that may still compute: nobody has waited for a result since
-  Place settles_;  // the wait that ends with it
+  // What is compiled may still compute: nobody has waited for a result since it was called. The
+  // name of an update, and whether there were steps and networks.
+  uint32_t launched_ = 0;
+  bool steps_compute_ = false, networks_compute_ = false;
+  Place settles_;         // the wait that ends with it …
+  uint32_t settled_ = 0;  // … and whose it is; 0 if that cannot be told
   std::vector<Part> parts_;
   const Part* part_ = nullptr;  // that what is written lies in
   bool part_open_ = false;      // its operation was opened and not closed
@@ -148,7 +157,8 @@ class Namer final : public Relay {
   // Open calls between operations of the records: 1 if the thread waits in it, unless it was called
   // back.
   std::vector<uint32_t> calls_;
-  size_t waits_at_ = SIZE_MAX;  // the event in which an action waits for the update before it
+  size_t waits_at_ = SIZE_MAX;  // the event that waits for what was called before the stretch
+  bool logging_ = false;        // what a logger does has no name
   std::vector<Nested> nested_;
 };
 

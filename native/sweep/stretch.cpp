@@ -12,9 +12,8 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   if (!annotated && !left_annotated_) divide(right);
   emit_stretch(right, time);
   stretch_.clear();
-  if (settles_) launched_ = 0;
   waits_at_ = SIZE_MAX;
-  acts_ = learns_ = stored_ = awaited_ = settles_ = Place();  // they were places in it
+  acts_ = learns_ = stored_ = synced_ = awaited_ = settles_ = Place();  // they were places in it
   networks_ = 0;
 }
 
@@ -27,6 +26,8 @@ void Namer::divide(Anchor right) {
   const Place start{0, left_end_};
   if (left_ == Anchor::kUpdate && (right != Anchor::kEnds || awaited_))
     part(start, left_name_, right == Anchor::kUpdate ? kWithinUpdate : kAfterUpdate);
+  if (left_ == Anchor::kUpdate && right > Anchor::kEnds && right != Anchor::kUpdate && synced_)
+    part(synced_, 0, kAnnotated);
   if (left_ == Anchor::kUpdate && right == Anchor::kEnds && awaited_) part(awaited_, 0, kAnnotated);
   if (left_ == Anchor::kEvaluation && right > Anchor::kBreaks)
     part(start, facts_->evaluation, kEvaluates);
@@ -39,6 +40,8 @@ void Namer::divide(Anchor right) {
   if (right == Anchor::kEvaluation && left_ != right && acts_)
     part(acts_, facts_->evaluation, kEvaluates);
   if (right == Anchor::kBreaks && left_ == Anchor::kUpdate && acts_) part(acts_, 0, kAnnotated);
+  const bool for_a_step = settled_ == facts_->simulation || !settled_;
+  if (settles_ && for_a_step) waits_at_ = settles_.at;
 }
 
 // What a step leads to is the next action, but for what is stored first.
@@ -74,23 +77,26 @@ void Namer::divide_before_update(Place start) {
 void Namer::emit_stretch(Anchor right, uint64_t time) {
   const bool updates = left_ == Anchor::kUpdate && right == Anchor::kUpdate;
   size_t next = 0;
+  if (left_ != Anchor::kBreaks) logging_ = false;
   part_ = nullptr;
   nested_.clear();
   for (size_t i = 0; i <= stretch_.size(); ++i) {
     for (; next < parts_.size() && parts_[next].from.at == i; ++next) begin_part(&parts_[next]);
     if (i == stretch_.size()) break;
     const Event& e = stretch_[i];
-    if (is_call(e) && !is_plain(e) && i != waits_at_) {
+    if (i == waits_at_) {
+      emit_awaited(e);
+      continue;
+    }
+    if (is_call(e) && !is_plain(e)) {
       emit_call(e);
       continue;
     }
-    enter_part(e.time + 1);
-    if (i == waits_at_) {
-      emit({e.time, e.time, kAwaitsUpdate, make_tag(kOpEnter, launched_)});
-      emit(e);
-      emit({e.end, e.end, 0, make_tag(kOpExit, launched_)});
+    if (e.tag == make_tag(kMark, kLogBegins) || e.tag == make_tag(kMark, kLogEnds)) {
+      emit_log(e);
       continue;
     }
+    enter_part(e.time + 1);
     const size_t last = std::min(stretch_.size(), waits_at_ < i ? SIZE_MAX : waits_at_);
     const size_t stop =
         next < parts_.size() ? std::max(i, std::min(last, parts_[next].from.at)) : last;
@@ -152,6 +158,31 @@ void Namer::emit_call(const Event& e) {
   if (!named && !asleep() && !slept && kind_of(e.tag) != kCall) enter_part(e.time + 1);
   emit(e);
   if (!asleep() && (slept || kind_of(e.tag) == kCall)) part_since_ = e.end;
+}
+
+// What a logger does outside operations has no name.
+void Namer::emit_log(const Event& e) {
+  const bool begins = e.tag == make_tag(kMark, kLogBegins);
+  const bool named = !nested_.empty() || network_open_;
+  if (begins && !named) leave_part(e.time);
+  if (!begins && logging_) part_since_ = e.time;
+  logging_ = begins && !named;
+  emit(e);
+}
+
+// Waiting for a result is part of what computes it, if that can be told.
+void Namer::emit_awaited(const Event& e) {
+  if (!settled_) {
+    leave_part(e.time);
+    emit(e);
+    part_since_ = e.end;
+    return;
+  }
+  const Why why = settled_ == facts_->simulation ? kAwaitsStep : kAwaitsUpdate;
+  enter_part(e.time + 1);
+  emit({e.time, e.time, why, make_tag(kOpEnter, settled_)});
+  emit(e);
+  emit({e.end, e.end, 0, make_tag(kOpExit, settled_)});
 }
 
 // An operation that a hook opened inside a part of the same name becomes one with it.

@@ -67,7 +67,7 @@ class Layer:
 LAYERS = {
     "python": Layer("Python", "#edc948", 1.0, "Python code: all time in no other layer",
                     where="in Python", calls="Python"),
-    "native": Layer("native library", "#bab0ac", 0.9, "NumPy, SciPy and OpenCV calls with large arrays",
+    "native": Layer("native library", "#bab0ac", 0.9, "NumPy, SciPy and OpenCV calls with large arrays; pickle, json and compression",
                     where="in native libraries", calls="native libraries"),
     "simulator": Layer("simulator", "#4e79a7", 0.8, "native simulators: ALE, MuJoCo, Box2D, …",
                        where="in the simulator", calls="simulator calls", short="simul."),
@@ -205,6 +205,10 @@ class Mark:
     BATCH = 3  # a batch is drawn from memory
     RANDOM = 4  # a random action is drawn
     ENVIRONMENT = 5  # which environment is used from here on; value: its number, kEvaluating if it evaluates
+    LOG_BEGINS = (
+        7  # an outermost call of a logger (TensorBoard, wandb, a framework's metrics)
+    )
+    LOG_ENDS = 8
     WHY = 6  # never in a file: the reason (value) for which the innermost operation is open changes
 
 
@@ -220,6 +224,7 @@ WHY = {
     "EVALUATES": "not the training environment, or inside an evaluation function",
     "COMPILED": "a compiled function that computes a gradient",
     "AWAITS_UPDATE": "waits for a compiled update",
+    "AWAITS_STEP": "waits for a compiled step",
 }
 """Why an operation is open, and how people read it. The first two are recorded, the others come from the rule of sweep/namer.h."""
 REASONS = tuple(WHY.values())
@@ -237,6 +242,7 @@ class Hint:
     BLOCKS = 16  # layer wait
     PROGRAM = 32  # a compiled function that is a whole training
     AWAITS = 64  # waits for what a compiled function computes
+    LAUNCHES = 128  # a compiled function: it may compute after it has returned
 
 
 class Clock:

@@ -22,6 +22,7 @@ NAMES = (
     "sync",
     "evaluation",
     "checkpoint",
+    "search",
     "mine",
 )
 OPERATIONS = {
@@ -30,10 +31,14 @@ OPERATIONS = {
     "R": "replay",
     "I": "inference",
     "C": "checkpoint",
+    "W": "sync",
+    "T": "search",
 }
 CALLS = {
     "s": "torch.Tensor.__setitem__",
     "u": "jax.jit(update)",
+    "t": "jax.jit(step)",
+    "m": "jax.jit(act)",
     "p": "mujoco.mj_step",
     "w": "os.read",
     "v": "jax.ArrayImpl._value",
@@ -43,7 +48,8 @@ LAYERS = {"p": "simulator", "w": "wait"}
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
     """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `g` one with gradients, `b` a batch about
-    to be drawn, `r` a random action, other small letters calls, digits change the environment, `.` is Python."""
+    to be drawn, `r` a random action, round brackets what a logger does, other small letters calls, digits change the environment,
+    `.` is Python."""
     with RunWriter(path) as run:
         process = run.process(pid=7, name="train")
         ids = {name: process.name(name) for name in NAMES}
@@ -51,7 +57,14 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
             k: process.call(layer=LAYERS.get(k, "backend"), fn=fn)
             for k, fn in CALLS.items()
         }
-        process.log("compiled", {"function": "jax.jit(update)", "holds": "update"})
+        for function, holds in (
+            ("update", "update"),
+            ("step", "step"),
+            ("act", "network"),
+        ):
+            process.log(
+                "compiled", {"function": f"jax.jit({function})", "holds": holds}
+            )
         for number, intervals in ((1, 10), (2, 1)):
             process.log(
                 "environment", {"id": number, "name": "Env", "intervals": intervals}
@@ -74,6 +87,10 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
                 continue
             elif letter == "i":
                 rows.append((time, 2, Kind.ITERATION, 0))
+                continue
+            elif letter in "()":
+                mark = Mark.LOG_BEGINS if letter == "(" else Mark.LOG_ENDS
+                rows.append((time, 0, Kind.MARK, mark))
                 continue
             elif letter in "ng":
                 rows.append((time, int(letter == "g"), Kind.MARK, Mark.NETWORK_BEGINS))
@@ -130,6 +147,17 @@ def named(path: Path, loop: str) -> str:
         # The first result read after a compiled update waits for that update, also if a random action came before.
         ("S.nvSu..nvv.S", "backpropagation:4 inference:6 simulation:3"),
         ("S.nvSu.r.S.nv.S", "backpropagation:3 inference:8 simulation:4"),
+        # The first result read after a compiled step is that step's, unless a network was called, too.
+        ("tv.m.v.t", "inference:5 simulation:3"),
+        ("tv.mv.tv.mv.t", "inference:8 simulation:5"),
+        ("t.mv.t", "-:1 inference:3 simulation:2"),
+        # What a logger does between others' work is nobody's.
+        ("S.(.).s.n.S", "-:1 inference:3 replay:3 simulation:2"),
+        ("B.(s.).B", "-:2 backpropagation:4"),
+        # Handing over the weights ends an update.
+        ("S.n.SB.W...n.S", "-:3 backpropagation:2 inference:5 simulation:3 sync:1"),
+        # A search acts in a world of its own.
+        ("B.B.T.T.T.g.B", "-:3 backpropagation:7 search:3"),
         ("p.n.p.n.p", "inference:6 simulation:3"),  # physics without gymnasium
         # The step that begins an iteration begins with its mark, but for what is done in between.
         ("S.n.i..S", "inference:3 simulation:4"),

@@ -16,6 +16,7 @@ from cutaway.trace.reader import read_run
 
 pytestmark = pytest.mark.core
 WORLDS = Path(__file__).with_name("worlds.py")
+STEPS = 20  # of each world
 
 
 def decided(path: Path) -> dict[str, str]:
@@ -43,6 +44,8 @@ def test_every_shape_of_environment_is_found_and_nothing_else(recorded: Path) ->
         "Advancing.advance": "simulation",
         "Ring.sample": "replay",
         "OfflineBuffer.sample": "replay",
+        "OthelloMCTS.search": "search",
+        "OthelloMCTS.getActionProb": "search",
     }
     expected |= {"Doubtful.step": "", "Meter.step": ""}  # offered as questions
     assert found == expected
@@ -53,6 +56,15 @@ def test_steps_are_as_many_as_rewards_and_wrappers_count_once(recorded: Path) ->
     narrow, wide, wrapped = 8 * 19, 3 * 8 * 19, 20
     expected = narrow + wide + wrapped
     assert cutaway.open(recorded).swept.steps.tolist() == [expected]
+
+
+def test_a_tree_search_is_one_operation_however_deep_it_goes(recorded: Path) -> None:
+    found = [
+        row["count"]
+        for row in cutaway.open(recorded).operations()
+        if row["operation"] == "search"
+    ]
+    assert found == [STEPS]
 
 
 @pytest.mark.parametrize("name", ["world.World.advance", "world.move"])

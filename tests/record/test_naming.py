@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from named import operations
+from named import operations, shares
 from recorded import notes, one, record, script
 
 import cutaway
@@ -47,6 +47,26 @@ EPISODES = """
         optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
+LOGGING = """
+    import gymnasium as gym, torch
+    from gymnasium import spaces
+    from torch.utils.tensorboard import SummaryWriter
+
+    class Coin(gym.Env):
+        observation_space = action_space = spaces.Discrete(2)
+        def reset(self, seed=None, options=None): return 0, {}
+        def step(self, action): return 0, 1.0, False, False, {}
+
+    network = torch.nn.Linear(1, 2)
+    env, writer, kept = Coin(), SummaryWriter("logs"), torch.zeros(400)
+    x, _ = env.reset()
+    for number in range(400):
+        with torch.no_grad(): action = int(network(torch.ones(1)).argmax())
+        x, reward, _, _, _ = env.step(action)
+        for _ in range(20): writer.add_scalar("reward", reward, number)
+        kept[number] = reward
+"""
+
 RANKS = """
     import cutaway, torch, torch.distributed as dist
     dist.init_process_group("gloo")
@@ -63,6 +83,17 @@ RANKS = """
     assert seen == [0, 1]
     dist.destroy_process_group()
 """
+
+
+def test_what_a_logger_does_before_a_step_is_stored_is_no_replay(
+    tmp_path: Path,
+) -> None:
+    script(tmp_path, LOGGING)
+    record(tmp_path, "train.py")
+    assert notes(tmp_path / "run.cutaway") == []
+    found = shares(tmp_path / "run.cutaway")
+    assert found[""] > 5 * found["replay"]
+    assert {"simulation", "inference"} <= found.keys()
 
 
 def test_steps_of_another_environment_are_evaluation(tmp_path: Path) -> None:

@@ -187,6 +187,21 @@ class Dice:
         return 0.5
 
 
+class Game:
+    """Neither a search nor an environment: it returns no reward."""
+
+    def search(self, text: str) -> int:
+        return text.find("x")
+
+
+class OthelloMCTS:
+    def getActionProb(self, board: Any) -> int:
+        return max(self.search(board, depth) for depth in range(3))
+
+    def search(self, board: Any, depth: int) -> int:
+        return depth if depth < 1 else self.search(board, depth - 1)
+
+
 def drive(world: Any, method: str = "step", *arguments: Any) -> None:
     world.reset()
     for _ in range(STEPS):
@@ -214,6 +229,9 @@ def main() -> None:
         drive(cls())
         assert type(vars(cls)["step"]).__name__ == "function", cls  # as it was
     drive(OfflineBuffer(), "sample", 16)
+    for _ in range(STEPS):
+        Game().search("x")
+        OthelloMCTS().getActionProb(0)
     for memory in (Ring(), Dice()):
         for _ in range(STEPS):
             next(

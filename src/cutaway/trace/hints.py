@@ -19,6 +19,8 @@ _NAMED_BY_RULE = (
     "evaluation",
     "training program",
     "compile",
+    "sync",
+    "search",
 )
 """In the order of the fields of `NamingFacts` in native/sweep/naming.h."""
 
@@ -100,7 +102,7 @@ def _compiled_hints(log: Log) -> dict[str, int]:
     """By function; if several have one name, the most specific one counts."""
     found: dict[str, int] = {}
     for function, content in log.compiled:
-        hint = _BY_CONTENT.get(content, 0)
+        hint = Hint.LAUNCHES | _BY_CONTENT.get(content, 0)
         found[function] = max(found.get(function, 0), hint)
     return found
 

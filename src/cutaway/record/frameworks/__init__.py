@@ -18,7 +18,15 @@ from cutaway.record.frameworks.card import Card
 from cutaway.record.imports import when_sought
 from cutaway.record.options import Options
 
-METHODS = ("step", "advance", "sample")  # of environments and replay memories
+# Of environments, replay memories and tree searches.
+METHODS = (
+    "step",
+    "advance",
+    "sample",
+    "search",
+    "getActionProb",
+    "backpropagate",
+)
 CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.externals.cloudpickle.cloudpickle"
 
 

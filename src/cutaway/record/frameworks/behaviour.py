@@ -3,6 +3,7 @@
 A class with `step` and `reset` is watched while it is called the first few times. If it returns a reward and whether the episode
 is over, it is an environment, whatever it computes with: floats, NumPy, torch, JAX. If not, its method is put back as it was. In
 doubt nothing is named; `cutaway show` asks. A class that stores and has `sample` is a replay memory if what it draws is a batch.
+A class that is called a tree search is one: its network is `inference`, everything else it does is `search`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ STEPS = ("step", "advance")
 STORES = ("add", "store", "push", "append", "extend", "remember", "put", "insert")
 # Words in the names of classes that keep experience.
 MEMORIES = ("buffer", "memory", "replay", "storage")
+# Words in the names of classes that search a tree of games, and how their methods for that are called.
+TREES = ("mcts", "treesearch", "tree_search")
+SEARCHES = ("search", "run", "simulate", "getActionProb", "get_action_prob", "plan")
 # They have `step` or `sample`, and are known to be something else.
 OTHERS = {
     "Module",
@@ -37,6 +41,8 @@ OTHERS = {
     "DataLoader",
     "tqdm",
 }
+# What such classes are recognised by.
+MARKS = (*STEPS, "sample", "search", "getActionProb", "backpropagate")
 MOST_CALLS = 8
 _PIECEWISE = (
     0x20 | 0x80 | 0x200
@@ -83,6 +89,8 @@ def consider(cls: type) -> None:
             _Watch(cls, name, look_at, _environment)
     if _is_plain(members.get("sample")):
         _consider_memory(cls)
+    if any(word in cls.__name__.lower() for word in TREES):
+        _tree_search(cls)
 
 
 def _may_step(cls: type, method: Any) -> bool:
@@ -161,6 +169,15 @@ def _memory(cls: type, name: str, span: Any, evidence: Evidence) -> None:
     _log(cls, name, "replay", evidence)
 
 
+def _tree_search(cls: type) -> None:
+    """Several of them may call each other; only the outermost call counts."""
+    evidence = Evidence(0, "it searches, and its name says so")
+    for name in SEARCHES:
+        if _is_plain(vars(cls).get(name)):
+            _decide(cls, name, None, "search")
+            _log(cls, name, "search", evidence)
+
+
 def _decide(cls: type, name: str, span: Any, operation: str, **options: Any) -> None:
     """Bound methods that the program holds on to change with the span they have."""
     if span is not None:
@@ -232,8 +249,4 @@ def _all_classes() -> list[type]:
             if id(cls) not in seen:
                 seen[id(cls)] = cls
                 waiting.append(cls)
-    return [
-        cls
-        for cls in seen.values()
-        if not vars(cls).keys().isdisjoint(("sample", *STEPS))
-    ]
+    return [cls for cls in seen.values() if not vars(cls).keys().isdisjoint(MARKS)]

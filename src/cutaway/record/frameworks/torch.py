@@ -41,6 +41,12 @@ RULES = (
     Rule("torch.optim.optimizer", "Optimizer+", backpropagation="step", update=True),
     Rule("torch.optim.optimizer", "Optimizer", "__init__", on_exit=trains),
     Rule("torch.serialization", "", checkpoint="save"),
+    Rule(
+        "torch.utils.tensorboard.writer",
+        "SummaryWriter",
+        "add_scalar add_scalars add_histogram add_text add_image add_video flush",
+        mark="log",
+    ),
     # The package re-exports these names; where it did so before we came, the copies are instrumented too.
     Rule("torch.distributed.distributed_c10d torch.distributed", "", sync=COLLECTIVES),
 )

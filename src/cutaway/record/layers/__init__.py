@@ -24,6 +24,7 @@ FILES = {
     "tensorflow": "tensorflow",
     "numeric": "numpy scipy cv2",
     "ray": "ray",
+    "standard": "_pickle zlib binascii _bz2 _lzma _hashlib _json",
 }
 # Bookkeeping of the object, not work of the library.
 _PLUMBING = frozenset(

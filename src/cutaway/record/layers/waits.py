@@ -29,6 +29,7 @@ _WAITS = (
     ("_thread", "_ThreadHandle", "join", ""),  # 3.13: Thread.join waits here
     ("_multiprocessing", "SemLock", "acquire __enter__", "semaphore"),
     ("_queue", "SimpleQueue", "get", "queue"),
+    ("faster_fifo", "Queue", "get get_many", ""),  # Sample Factory's event loops
 )
 _ENDS_WAITS = (
     ("_thread", "lock", "release __exit__", "object"),

@@ -55,12 +55,14 @@ class PythonGlue(LayerBound):
 class NativeBound(LayerBound):
     name = "native-bound"
     label = "NATIVE-BOUND"
-    when = "60 % or more is NumPy, SciPy or OpenCV"
+    when = "60 % or more is NumPy, SciPy, OpenCV, pickle, json or compression"
     layer = "native"
-    code = "native library code (NumPy, SciPy, OpenCV)"
+    code = "native library code (NumPy, SciPy, OpenCV, pickle, compression)"
 
     def advice(self, e: Evidence) -> str:
-        what = "use float32, smaller arrays or fewer copies"
+        what = (
+            "use float32, smaller arrays or fewer copies, and pickle or compress less"
+        )
         return advice.hot_line(e, e.largest_in("native"), what)
 
 

@@ -1,6 +1,7 @@
 """RLlib, new API stack: `train` is an iteration; env runners simulate and infer, learners update. The driver's time in
 `synchronous_parallel_sample` is simulation too: it waits for its env runners, or samples itself. IMPALA and APPO only fetch what is
-ready: their driver does not simulate, and what it waits for has no name. Evaluation runners are of the
+ready: their driver does not simulate, and what it waits for has no name. Neither has what RLlib does for its metrics.
+Evaluation runners are of the
 same class as the others; their configuration tells them apart. Connectors make the network's input and the environment's
 action; a learner's run inside its update."""
 
@@ -71,6 +72,12 @@ RULES = [
     Rule(f"{LEARNER}_group", "LearnerGroup", backpropagation="update"),
     Rule(f"{LEARNER}_group", "LearnerGroup", "__init__", on_exit=_learners_made),
     Rule(BUFFER, "ReplayBufferInterface+", replay="add sample update_priorities"),
+    Rule(
+        "ray.rllib.utils.metrics.metrics_logger",
+        "MetricsLogger",
+        "aggregate reduce compile",
+        mark="log",
+    ),
     Rule("ray.rllib.utils.checkpoints", "Checkpointable+", checkpoint="save_to_path"),
 ]
 CARD = Card(
