@@ -214,6 +214,8 @@ def main() -> None:
     parser.add_argument("program", nargs=argparse.REMAINDER, help="-- PYTHON SCRIPT …")
     args = parser.parse_args()
     program = [one for one in args.program if one != "--"]
+    # A shell starts what runs in the background without Ctrl-C, and the program would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="naming-") as scratch:
         folder = (args.keep or Path(scratch)).absolute()
         results = compare(*_measure(program, folder, args.seconds), args.table)

@@ -46,6 +46,7 @@ def test_every_shape_of_environment_is_found_and_nothing_else(recorded: Path) ->
         "OfflineBuffer.sample": "replay",
         "OthelloMCTS.search": "search",
         "OthelloMCTS.getActionProb": "search",
+        "Network.predict": "inference",
     }
     expected |= {"Doubtful.step": "", "Meter.step": ""}  # offered as questions
     assert found == expected
@@ -59,12 +60,12 @@ def test_steps_are_as_many_as_rewards_and_wrappers_count_once(recorded: Path) ->
 
 
 def test_a_tree_search_is_one_operation_however_deep_it_goes(recorded: Path) -> None:
-    found = [
-        row["count"]
-        for row in cutaway.open(recorded).operations()
-        if row["operation"] == "search"
-    ]
-    assert found == [STEPS]
+    run = cutaway.open(recorded)
+    found = {row["operation"]: row["count"] for row in run.operations()}
+    assert found["search"] == STEPS
+    table = run.breakdown(by=("operation", "why"))
+    reasons = {(row["operation"], row["why"]) for row in table}
+    assert ("inference", "a framework named it") in reasons  # what predicts inside it
 
 
 @pytest.mark.parametrize("name", ["world.World.advance", "world.move"])

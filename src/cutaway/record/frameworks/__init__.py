@@ -18,7 +18,7 @@ from cutaway.record.frameworks.card import Card
 from cutaway.record.imports import when_sought
 from cutaway.record.options import Options
 
-# Of environments, replay memories and tree searches.
+# Of environments, replay memories, tree searches and networks.
 METHODS = (
     "step",
     "advance",
@@ -26,6 +26,7 @@ METHODS = (
     "search",
     "getActionProb",
     "backpropagate",
+    "predict",
 )
 CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.externals.cloudpickle.cloudpickle"
 

@@ -3,7 +3,8 @@
 A class with `step` and `reset` is watched while it is called the first few times. If it returns a reward and whether the episode
 is over, it is an environment, whatever it computes with: floats, NumPy, torch, JAX. If not, its method is put back as it was. In
 doubt nothing is named; `cutaway show` asks. A class that stores and has `sample` is a replay memory if what it draws is a batch.
-A class that is called a tree search is one: its network is `inference`, everything else it does is `search`.
+A class that is called a tree search is one: its network is `inference`, everything else it does is `search`. A class that learns in
+`train` and answers in `predict` is a network with what it needs around it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ OTHERS = {
     "tqdm",
 }
 # What such classes are recognised by.
-MARKS = (*STEPS, "sample", "search", "getActionProb", "backpropagate")
+MARKS = (*STEPS, "sample", "search", "getActionProb", "backpropagate", "predict")
 MOST_CALLS = 8
 _PIECEWISE = (
     0x20 | 0x80 | 0x200
@@ -91,6 +92,9 @@ def consider(cls: type) -> None:
         _consider_memory(cls)
     if any(word in cls.__name__.lower() for word in TREES):
         _tree_search(cls)
+    if _is_plain(members.get("predict")) and _is_plain(members.get("train")):
+        _decide(cls, "predict", None, "inference")
+        _log(cls, "predict", "inference", Evidence(0, "it has train and predict"))
 
 
 def _may_step(cls: type, method: Any) -> bool:
