@@ -20,6 +20,12 @@ RULES = [
         "NonBatchedVectorEnvRunner+",
         replay="advance_rollouts",
     ),
+    # Around those: it sends the next observations to the inference worker, and whole rollouts to the batcher.
+    Rule(
+        f"{ALGO}.sampling.rollout_worker",
+        "RolloutWorker",
+        replay="advance_rollouts",
+    ),
     Rule(
         f"{ALGO}.sampling.inference_worker",
         "InferenceWorker",
