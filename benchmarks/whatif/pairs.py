@@ -52,13 +52,13 @@ def _settings(text: str) -> dict[str, int]:
 
 
 PAIRS = [
-    _pair("ppo", "units=8", "units=16", "simulation=0.5x"),
-    _pair("ppo", "units=8", "units=4", "simulation=2x"),
-    _pair("ppo", "units=8 workers=1", "units=16", "simulation=0.5x"),
-    _pair("ppo", "units=8 workers=1", "units=4", "simulation=2x"),
+    _pair("ppo", "units=8", "units=16", "simulator=0.5x"),
+    _pair("ppo", "units=8", "units=4", "simulator=2x"),
+    _pair("ppo", "units=8 workers=1", "units=16", "simulator=0.5x"),
+    _pair("ppo", "units=8 workers=1", "units=4", "simulator=2x"),
     _pair("ppo", "units=8 workers=1 slow=4", "slow=1", "_worker-4=4x"),
-    _pair("dqn", "units=4", "units=8", "simulation=0.5x"),
-    _pair("dqn", "units=4", "units=1", "simulation=4x"),
+    _pair("dqn", "units=4", "units=8", "simulator=0.5x"),
+    _pair("dqn", "units=4", "units=1", "simulator=4x"),
     _pair("actor_learner", "units=10 updates=4", "units=5", "simulation=2x"),
     _pair("actor_learner", "units=10 updates=4", "units=20", "simulation=0.5x"),
     _pair("actor_learner", "units=10 updates=4", "updates=2", "update=2x"),
@@ -93,4 +93,33 @@ PAIRS = [
     _pair("ppo", "batch=32", "batch=128", "minibatch=128", second="batch=64"),
     _pair("ppo", "batch=32", "batch=16", "minibatch=16", second="batch=64"),
     _pair("dqn", "batch=64", "batch=512", "batch=512", second="batch=256"),
+    _pair(
+        "ppo",
+        "width=512 units=4 threads=1",
+        "threads=2 units=8",
+        "threads=2 simulator=0.5x",
+        second="threads=2",
+    ),
+    _pair(
+        "ppo",
+        "width=512 units=4 threads=2",
+        "threads=1 units=8",
+        "threads=1 simulator=0.5x",
+        second="threads=1",
+    ),
+    _pair("selfplay", "workers=1", "workers=2", "workers=2"),
+    _pair(
+        "selfplay", "workers=2 updates=10", "updates=40", "update=0.25x replay=0.25x"
+    ),
+    _pair(
+        "selfplay",
+        "workers=2 server=1 updates=10",
+        "updates=40",
+        "update=0.25x replay=0.25x",
+    ),
+    _pair("selfplay", "workers=2 server=1", "workers=4", "actors=4"),
+    _pair("rllib", "runners=1", "runners=2", "workers=2"),
+    _pair("rllib", "runners=2 units=8", "units=16", "simulator=0.5x"),
+    _pair("torchrl", "workers=1", "workers=2", "workers=2"),
+    _pair("torchrl", "workers=2 units=8", "units=16", "simulator=0.5x"),
 ]

@@ -36,6 +36,7 @@ from cutaway.reports.digests import digest_of
 from cutaway.reports.page.lanes import build_lanes
 from cutaway.reports.replayed import replayed
 from cutaway.reports.rules import HALVED
+from cutaway.reports.rules.rule import ENDED
 from cutaway.trace import format as fmt
 from cutaway.vocabulary import Kind
 
@@ -440,6 +441,22 @@ def test_the_verdict_estimates_by_replay(constructed: Path) -> None:
     assert replayed(run, found, half).speedup == pytest.approx(60 / 50, rel=0.08)
     wait = replace(half, given="if that wait ended")
     assert replayed(run, found, wait).speedup == 9.0
+
+
+def test_a_bound_of_the_verdict_gives_way_to_a_replay(constructed: Path) -> None:
+    run = cutaway.open(constructed)
+    found = digest_of(run)
+    bound = replace(
+        found.verdict, rule="straggler", given=ENDED, speedup=9.0, at_most=True
+    )
+    # 10, 10 and 40 ms are 20 each, beside 20 ms of the main process.
+    even = replayed(run, found, bound)
+    assert even.speedup == pytest.approx(60 / 40, rel=0.08)
+    assert even.expected.endswith("if their work were even")
+    assert not even.at_most
+    workers = replayed(run, found, replace(bound, rule="simulation-bound-workers"))
+    assert workers.speedup == pytest.approx(60 / 40, rel=0.08)
+    assert workers.at_most
 
 
 def test_the_critical_path_leads_through_the_straggler(constructed: Path) -> None:

@@ -21,6 +21,9 @@ HOMES = {
     "served": "loops",
     "r2d2": "trainer",
     "impala": "trainer",
+    "rllib": "distributed",
+    "torchrl": "distributed",
+    "selfplay": "distributed",
 }
 
 

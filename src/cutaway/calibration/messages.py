@@ -33,6 +33,8 @@ _ANSWER: Any = (
     {},
 )
 """What vectorised environments send: a command, and an observation with what belongs to it."""
+_DATA = bytes(1 << 20)
+_PIECE = 1 << 17  # bytes that an environment goes through at once
 
 
 class Cost(NamedTuple):
@@ -81,10 +83,12 @@ def measure() -> Cost:
 
 
 def _round() -> Cost:
-    """Children that work for a while before they answer, as environments do: asked in turn, as many as make cores scarce."""
+    """Children that work for a while before they answer, as environments do: asked in turn, as many as make cores scarce. All of
+    them go through memory in between, because a message finds cold caches in a program that computes."""
     pipes = [_child() for _ in range(_CHILDREN)]
     send = receive = 0.0
     for _ in range(_EACH):
+        bytearray(_DATA)
         spent = time.thread_time()
         for pipe in pipes:
             pipe.send(_ASKED)
@@ -133,8 +137,10 @@ def _answer(pipe: Connection[Any, Any]) -> None:
     start = time.process_time()
     while pipe.recv():
         until = time.thread_time() + _WORKS
+        at = 0
         while time.thread_time() < until:
-            pass
+            bytearray(_DATA[at : at + _PIECE])
+            at = (at + _PIECE) % len(_DATA)
         pipe.send(_ANSWER)
     pipe.send(time.process_time() - start)
 

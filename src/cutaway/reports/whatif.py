@@ -15,7 +15,7 @@ _KNEE = 0.05
 def head(known: WhatIf) -> list[str]:
     """The error of the replay comes first, always."""
     count = len(known.seconds)
-    first = f"replayed as recorded: {abs(known.error):.1%} off ({1e3 * known.before:.3g} ms an iteration, {count} iterations)"
+    first = f"replayed as recorded: {abs(known.error):.1%} off ({1e3 * known.recorded:.3g} ms an iteration, {count} iterations)"
     return [first, *known.graph.notes, ""]
 
 
@@ -69,7 +69,7 @@ def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[st
     about = {
         "schema": 1,
         "iterations": len(known.seconds),
-        "seconds": known.before,
+        "seconds": known.recorded,
         "replay_error": known.error,
         "notes": known.graph.notes,
     }

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.whatif import tasks
 from cutaway.analysis.whatif.couplings import held, wake_up
 from cutaway.analysis.whatif.cpu import shares
-from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Segment, Thread
+from cutaway.analysis.whatif.devices import Devices, nothing
+from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import (
     DELAY,
     PASS,
@@ -29,7 +31,7 @@ from cutaway.analysis.whatif.items import (
     Items,
     in_turns,
 )
-from cutaway.analysis.whatif.timeline import Names, Timeline, rows_of, timeline
+from cutaway.analysis.whatif.timeline import Names, Timeline, Told, rows_of, timeline
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import THREAD_LAYERS, Kind
 
@@ -37,22 +39,30 @@ if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 MOST_EVENTS = 2_000_000
+_PLACE = ("process", "operation", "layer")
 _GIL_LAYERS = [THREAD_LAYERS.index(name) for name in GIL_LAYERS]
 
 
 def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Graph:
     """The graph of the steady iterations of a run, or of as many as fit. `alone`: without what other programs held it up, to compare
     two recordings."""
-    if any(seen.works for seen in run.swept.seen):
-        raise CutawayError(
-            "This run used an accelerator, whose work is not replayed yet; `cutaway show RUN` says what limits it."
-        )
-    marks, process, steps = _iterations(run)
+    on_devices = any(seen.works for seen in run.swept.seen)
+    marks, process, steps = _iterations(run, on_devices)
     first, last = _window(run, marks, most_events)
     found = read(run, process, (first, last))
+    if on_devices:
+        add_devices(run, found, process, (first, last))
     if found.leader < 0:
         raise CutawayError(_NO_ITERATIONS)
     used, notes = shares(run, found.timelines, found.ids, (first, last), alone)
+    imported = "cutaway" not in run.trace.about
+    if imported:
+        used = [(*one[:2], False) for one in used]
+        notes.append(
+            "not recorded by Cutaway: each thread has a core, and nobody knows who holds the interpreter lock"
+        )
+    if len(marks) == 2:
+        notes.append("without iterations, so the whole recording is taken as one")
     segments = [
         _segment(found.timelines, used, found.names, edges, marks)
         for edges in _stretches(found.timelines, marks, first, last)
@@ -68,11 +78,22 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
         list(found.names.channels),
         segments,
         found.leader,
-        int(run.trace.about.get("cpus") or 1),
+        len(found.threads) if imported else int(run.trace.about.get("cpus") or 1),
         steps,
         notes,
         wake_up(found.timelines),
+        kept=_kept(run, found.names),
     )
+
+
+def _kept(run: Run, names: Names) -> dict[Key, float]:
+    """How much of the work of each key is left when the cost of recording it is taken away; a wait stays what it was."""
+    table = run.breakdown(by=(*_PLACE, "thread"))
+    table = table.where(table["layer"] != "wait").group(_PLACE, ["ns", "raw_ns"])
+    left = table["ns"] / np.maximum(table["raw_ns"], 1)
+    places = zip(*(table[name].tolist() for name in _PLACE), strict=True)
+    by_place = dict(zip(places, left.tolist(), strict=True))
+    return {key: by_place.get(key.place, 1.0) for key in names.keys}
 
 
 @dataclass
@@ -103,13 +124,65 @@ def read(run: Run, process: int, window: tuple[int, int]) -> Read:
             line = timeline(trace, index, number, rows, found.names, window)
             found.timelines.append(line)
             found.threads.append(Thread(index, info.name if info else ""))
+    found.timelines = tasks.coupled(run.trace.processes, found.timelines, found.names)
     return found
+
+
+def add_devices(run: Run, found: Read, process: int, window: tuple[int, int]) -> None:
+    """The streams of all devices as threads of their own; a thread that only called the accelerator's API becomes one, too."""
+    devices = Devices(found.names, window)
+    for index, trace in enumerate(run.trace.processes):
+        for tid in np.unique(trace.api()["os_thread"]).tolist():
+            if (index, tid) not in found.ids:
+                number = len(found.threads)
+                line = nothing(index, number, found.names, window)
+                _append(found, line, Thread(index, ""), (index, tid))
+        own = {tid: number for number, (at, tid) in enumerate(found.ids) if at == index}
+        lines = {tid: found.timelines[number] for tid, number in own.items()}
+        for tid, line in devices.process(index, trace, lines).items():
+            found.timelines[own[tid]] = line
+    if found.leader < 0:
+        found.leader = _lead(found, process, window[1])
+    free = len(run.trace.processes)
+    for name, line in devices.streams(free, len(found.threads)):
+        _append(found, line, Thread(line.process, name, device=True), (0, -1))
+
+
+def _append(found: Read, line: Timeline, thread: Thread, id: tuple[int, int]) -> None:
+    found.timelines.append(line)
+    found.threads.append(thread)
+    found.ids.append(id)
+
+
+def _lead(found: Read, process: int, last: int) -> int:
+    """The thread of a process that gives devices most work; its recording ends the only iteration."""
+    own = [n for n, line in enumerate(found.timelines) if line.process == process]
+    leader = max(own, key=lambda n: len(found.timelines[n].event_code))
+    line = found.timelines[leader]
+    end = Told(last, PASS, 0, 1.0, int(line.place.max(initial=0)) + 1)
+    found.timelines[leader] = line.with_events([end])
+    return leader
+
+
+def whole(run: Run) -> tuple[NDArray[np.int64], int]:
+    """From the first call of an accelerator's API to the end of all device work, and the process with most of it."""
+    seen = [(trace.api(), trace.device()) for trace in run.trace.processes]
+    calls = [api for api, _ in seen if len(api)]
+    if not calls:
+        raise CutawayError(
+            "Nothing is known of who launched the work of the device, so it cannot be replayed; record API calls, too."
+        )
+    works = [work for _, work in seen if len(work)]
+    first = min(int(api["start"].min()) for api in calls)
+    last = max(int(rows["end"].max()) for rows in [*calls, *works])
+    process = int(np.argmax([len(api) for api, _ in seen]))
+    return np.array([first, last]), process
 
 
 _NO_ITERATIONS = "This run has no iterations to replay; call cutaway.iteration() once a pass of your training loop, and record again."
 
 
-def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
+def _iterations(run: Run, on_devices: bool) -> tuple[NDArray[np.int64], int, float]:
     """When the iterations of the leading process began, which process that is, and steps of an iteration. The last one
     has no end that the program marked, so it is left out."""
     table = run.iterations()
@@ -118,6 +191,8 @@ def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
             "This run was recorded with --keep, which keeps totals only of what is old"
         )
         raise CutawayError(f"{kept}; record a few minutes without it to ask what if.")
+    if not len(table) and on_devices:
+        return *whole(run), 0.0
     if not len(table):
         raise CutawayError(_NO_ITERATIONS)
     process = int(np.bincount(table["process"].astype(np.int64)).argmax())
@@ -131,6 +206,8 @@ def _iterations(run: Run) -> tuple[NDArray[np.int64], int, float]:
 def _window(run: Run, marks: NDArray[np.int64], most: int) -> tuple[int, int]:
     """From the second iteration on; of a long run as many as have `most` events, in the middle."""
     events = int(run.swept.threads["events"].sum())
+    if len(marks) == 2:
+        return int(marks[0]), int(marks[1])
     share = min(1.0, most / max(events, 1))
     count = max(2, int((len(marks) - 2) * share))
     skipped = 1 + (len(marks) - 2 - count) // 2

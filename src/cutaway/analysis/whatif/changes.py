@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.machine import Machine
-from cutaway.analysis.whatif.graph import GIL_LAYERS, Graph, Key, Segment, Thread
+from cutaway.analysis.whatif.graph import (
+    GIL_LAYERS,
+    MESSAGE,
+    Graph,
+    Key,
+    Segment,
+    Thread,
+)
+from cutaway.analysis.whatif.hand_overs import elsewhere
 from cutaway.analysis.whatif.items import (
     DELAY,
     GIVE,
@@ -157,17 +165,29 @@ def apply(
 ) -> Shape:
     """The graph after all changes, the factor of each key's time, and what had to be assumed. Structure comes first: other
     changes are about what it leaves."""
+    if graph.on_devices and not all(isinstance(one, Faster | Cores) for one in changes):
+        raise CutawayError(
+            "Of a run on an accelerator, only NAME=2x and cores=N are replayed: what a batch of another size costs a device, one recording "
+            "does not tell."
+        )
     shape = _shaped(run, graph, changes)
     graph, assumes = _moved(run, shape.graph, changes), [*shape.assumes]
     factors = np.ones(len(graph.keys))
+    doubted = np.ones(len(graph.keys))
+    unknown = shape.unknown
     for change in changes:
         match change:
             case Faster(name, times):
                 factors *= 1 - shares(run, graph, name) * (1 - 1 / times)
             case Cores(count):
-                graph = _on_cores(graph, count)
                 if graph.machine is None:
+                    graph, likely, most = elsewhere(graph, count)
+                    factors *= likely
+                    doubted *= most / likely
+                    unknown = "what hand-overs between cores cost"
                     assumes.append("cores that are as fast as those it was recorded on")
+                else:
+                    graph = _on_cores(graph, count)
             case Elsewhere(machine):
                 factors *= _speeds(graph, machine)
                 assumes.append(_described(machine))
@@ -180,7 +200,12 @@ def apply(
                 factors *= size_factors(run, graph, change, second)
                 assumes.append(LAWS[change.name].assumes)
     return replace(
-        shape, graph=graph, factors=shape.factors * factors, most=shape.most * factors, assumes=tuple(assumes)
+        shape,
+        graph=graph,
+        factors=shape.factors * factors,
+        most=shape.most * factors * doubted,
+        assumes=tuple(assumes),
+        unknown=unknown,
     )  # fmt: skip
 
 
@@ -250,9 +275,16 @@ def shares(run: Run, graph: Graph, name: str) -> NDArray[np.float64]:
     operations = {key.operation for key in graph.keys if key.operation}
     meant = ALIASES.get(name, (name,))
     if operations & {*meant}:
-        return np.array([float(key.operation in meant) for key in graph.keys])
+        return np.array(
+            [
+                float(key.operation in meant and key.layer != MESSAGE)
+                for key in graph.keys
+            ]
+        )
     if name in THREAD_LAYERS or name in DEVICE_LAYERS.values():
         return np.array([float(key.layer == name) for key in graph.keys])
+    if any(name in key.title for key in graph.keys):
+        return np.array([float(name in key.title) for key in graph.keys])
     processes = {number for number, own in enumerate(process_names(run)) if own == name}
     if processes:
         return np.array([float(key.process in processes) for key in graph.keys])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -10,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.machine import Machine
-from cutaway.analysis.whatif.items import Items
+from cutaway.analysis.whatif.items import DELAY, Items
 
 GIL_LAYERS = ("python", "native", "simulator")
+MESSAGE = "message"
+"""The layer of what it takes to hand something to another process: nobody makes that faster who makes an operation faster."""
 _WARM_UP = 3  # iterations
 
 
@@ -23,14 +26,21 @@ class Key(NamedTuple):
     thread: int
     operation: str
     layer: str
+    title: str = ""  # of a kernel
+
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """Without the thread."""
+        return self.process, self.operation, self.layer
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread of the graph."""
+    """A thread of the graph, or a stream of a device."""
 
     process: int
     name: str
+    device: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,18 @@ class Graph:
     notes: list[str] = field(default_factory=list)
     wake: float = 0.0  # seconds a thread loses when it wakes on a core that sleeps
     machine: Machine | None = None  # another one than it was recorded on
+    kept: Mapping[Key, float] = field(default_factory=dict)
+    """How much of its work each key would have without the recorder; all of it, if a key is missing."""
+
+    @property
+    def unrecorded(self) -> NDArray[np.float64]:
+        """The factor of each key's time that takes away what recording cost."""
+        return np.array([self.kept.get(key, 1.0) for key in self.keys])
+
+    @property
+    def on_devices(self) -> bool:
+        """Whether some of the work is a device's."""
+        return any(thread.device for thread in self.threads)
 
     @property
     def seconds(self) -> NDArray[np.float64]:
@@ -73,6 +95,14 @@ class Graph:
         warm_ups = [segment.warm_up for segment in self.segments]
         kept = [own[skipped:] for own, skipped in zip(seconds, warm_ups, strict=True)]
         return np.concatenate(kept if any(map(len, kept)) else seconds)
+
+    def seconds_by_key(self) -> dict[Key, float]:
+        """What all threads worked, or waited for nobody known."""
+        totals = np.zeros(len(self.keys))
+        for items in chain.from_iterable(segment.items for segment in self.segments):
+            own = items.kinds <= DELAY
+            totals += np.bincount(items.whats[own], items.amounts[own], len(totals))
+        return dict(zip(self.keys, totals.tolist(), strict=True))
 
     @property
     def events(self) -> int:

@@ -15,6 +15,7 @@ from cutaway.analysis.whatif.changes import Change, Faster, apply
 from cutaway.analysis.whatif.graph import Graph
 from cutaway.analysis.whatif.replay import Replayed, replay
 from cutaway.analysis.whatif.sizes import Second
+from cutaway.analysis.whatif.structure import process_names
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -76,15 +77,20 @@ class WhatIf:
         self.run = run
         self.graph = build(run) if graph is None else graph
         self.seconds = self.graph.seconds
-        self.before = float(self.seconds.mean())
-        base = replay(self.graph)
-        self.base, self.forced = base.mean, base.forced
-        self.spread = _relative_error(base.seconds, self.seconds)
-
-    @property
-    def error(self) -> float:
+        self.recorded = float(self.seconds.mean())
+        same = replay(self.graph)
+        self.error, self.forced = same.mean / self.recorded - 1, same.forced
         """By how much the replay without a change is off; positive: it takes too long."""
-        return self.base / self.before - 1
+        self.spread = _relative_error(same.seconds, self.seconds)
+        # What recording cost is no part of what a change is compared with.
+        self.base = self._again(self.graph).mean
+        self.before = self.recorded * self.base / same.mean
+
+    def _again(
+        self, graph: Graph, factors: NDArray[np.float64] | float = 1.0
+    ) -> Replayed:
+        """As it would run without the recorder."""
+        return replay(graph, graph.unrecorded * factors)
 
     def require(self) -> None:
         """Refuse to predict where the replay does not resemble the run."""
@@ -110,18 +116,18 @@ class WhatIf:
         after = most = self.before * found.mean / base.mean
         # Who asks a server makes a step for each answer, however long an iteration is.
         more = found.asked / base.asked if base.asked else 1.0
-        if not np.array_equal(shape.factors, shape.most):
-            worst = self._after(shape.graph, shape.most, text)
+        if shape.worst or not np.array_equal(shape.factors, shape.most):
+            worst = self._after(shape.worst or shape.graph, shape.most, text)
             done = worst.asked / found.asked if base.asked else 1.0
             most = self.before * worst.mean / base.mean / done
         if abs(most / after - 1) > _MOST_DOUBT:
             raise CutawayError(
-                f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on how the cost of a batch grows "
-                "with its size, so nothing is predicted; record a short run with it and use cutaway diff."
+                f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on {shape.unknown}, "
+                "so nothing is predicted; record a short run with it and use cutaway diff."
             )
         low, high = (
             min(after, most) * (1 - error),
-            max(after, most) * (1 + error + shape.doubt),
+            max(after, most) * (1 + error),
         )
         return Prediction(
             text,
@@ -143,7 +149,7 @@ class WhatIf:
         return Loads(found.cpu, shape.graph.cores, busiest)
 
     def _after(self, graph: Graph, factors: NDArray[np.float64], text: str) -> Replayed:
-        found = replay(graph, factors)
+        found = self._again(graph, factors)
         if found.forced > _MOST_FORCED or not len(found.seconds):
             raise CutawayError(
                 f"With {text} the replay gets stuck, so nothing is predicted."
@@ -154,7 +160,7 @@ class WhatIf:
         """What a change is compared with: the run, or the run put together anew."""
         if graph is None:
             return Replayed(np.array([self.base]), 0.0)
-        found = replay(graph)
+        found = self._again(graph)
         if abs(found.mean / self.base - 1) > MOST_ERROR:
             raise CutawayError(
                 f"Put together anew, this run is {found.mean / self.base - 1:+.0%} off, so nothing is predicted for {text}."
@@ -164,6 +170,17 @@ class WhatIf:
     def halved(self, operation: str) -> float:
         """How many times as fast if an operation took half the time."""
         return self.predict([Faster(operation, 2.0)], f"{operation}=2x").speedup
+
+    def others(self) -> dict[str, float]:
+        """Seconds of operations of each process but the leading one, by its name."""
+        names = process_names(self.run)
+        leader = self.graph.threads[self.graph.leader].process
+        found: dict[str, float] = {}
+        for key, seconds in self.graph.seconds_by_key().items():
+            if key.process != leader and key.process < len(names) and key.operation:
+                name = names[key.process]
+                found[name] = found.get(name, 0.0) + seconds
+        return found
 
     def worth(self) -> list[Worth]:
         """What each operation, line and process is worth, the most worth first."""
@@ -206,8 +223,8 @@ class WhatIf:
         return f"{log.get('name') or 'process'} ({log.get('pid')})"
 
     def _worth(self, kind: str, name: str, meant: NDArray[np.float64]) -> Worth:
-        faster = replay(self.graph, 1 - meant * (1 - _FASTER)).mean
-        free = replay(self.graph, 1 - meant).mean
+        faster = self._again(self.graph, 1 - meant * (1 - _FASTER)).mean
+        free = self._again(self.graph, 1 - meant).mean
         elasticity = (
             float(np.log(self.base / faster) / -np.log(_FASTER)) if faster else 0.0
         )

@@ -104,6 +104,7 @@ def seconds_of(graph: Graph) -> dict[tuple[str, str], float]:
         for items in segment.items:
             work = items.kinds < DELAY
             totals += np.bincount(items.whats[work], items.amounts[work], len(totals))
+    totals *= graph.unrecorded
     found: dict[tuple[str, str], float] = {}
     for key, seconds in zip(graph.keys, totals.tolist(), strict=True):
         place = (key.operation, key.layer)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 _ROLLOUT = 8
 """An update after at least so many steps passes over them; one that comes more often draws from a replay memory."""
 _UPDATES = ("backpropagation",)
-_NEW_WORKERS = 0.4
+_DEARER = 4
+"""How many times as much as measured here a message costs in the dearest program that was compared."""
 _SERVED = 4
 """How often what a server did is repeated: more actors ask more often."""
-_FIRST = "an environment is as fast in a process of its own, which is the best case: in two trials the gain was 28 % smaller"
+_FIRST = f"messages between processes cost up to {_DEARER} times as much in a program that fills the caches"
 _SECOND = "make a second, short recording and use cutaway diff"
 
 
@@ -55,7 +56,10 @@ class Shape:
     work: float
     assumes: tuple[str, ...]
     base: Graph | None = None  # what to compare with; None: the recorded graph
-    doubt: float = 0.0  # by how much more of the time it may take, for reasons that nothing in the recording tells
+    worst: Graph | None = (
+        None  # the same graph, with what nothing in the recording tells at its dearest
+    )
+    unknown: str = "how the cost of a batch grows with its size"
 
 
 def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
@@ -90,12 +94,24 @@ def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
     # Taken apart and put together as it was: what that changes is no effect of the change.
     old = len(crew.processes) if crew else 0
     same = rounds.put_together(graph, parts, had, old, _recorded(parts))
+    worst = None
     if workers and not crew:
         made = replace(made, wake=messages.cost().wake)
+        dear = Message(
+            *(
+                _DEARER * seconds
+                for seconds in (message.send, message.receive, message.worker)
+            )
+        )
+        worst = rounds.put_together(graph, parts, envs, workers, dear)
+        worst = replace(worst, wake=_DEARER * made.wake)
     shape = _scaled(made, graph, parts, envs / had, (*assumes, *_spread(envs, had)))
-    if workers and not crew:
-        return replace(
-            shape, base=same, doubt=_NEW_WORKERS, assumes=(*shape.assumes, _FIRST)
+    if worst:
+        shape = replace(
+            shape,
+            worst=worst,
+            unknown="what messages between processes cost",
+            assumes=(*shape.assumes, _FIRST),
         )
     return replace(shape, base=same)
 

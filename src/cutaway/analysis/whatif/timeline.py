@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.whatif.graph import Key
+from cutaway.analysis.whatif.graph import MESSAGE, Key
 from cutaway.analysis.whatif.items import DELAY, GIVE, PASS, PEEK, RUN, TAKE
 from cutaway.trace import format as fmt
 from cutaway.trace.reader import ProcessTrace
@@ -33,6 +34,16 @@ class Names:
         return self.channels.setdefault(name, len(self.channels))
 
 
+class Told(NamedTuple):
+    """What a thread gives or takes, or the end of an iteration: one of the events of a timeline."""
+
+    time: int
+    code: int
+    what: int
+    amount: float
+    place: int
+
+
 @dataclass(frozen=True)
 class Timeline:
     """One thread in the window: stretches of work and waits, and events, each with its place in the order of rows."""
@@ -47,12 +58,27 @@ class Timeline:
     place: NDArray[np.int64]
     peeked: NDArray[np.int64]  # of a PEEK: the event it looks at
     layer: NDArray[np.uint8]
+    call: NDArray[np.int64]  # which call a wait is; 0: what is left around others
     event_time: NDArray[np.int64]
     event_code: NDArray[np.uint8]
     event_what: NDArray[np.int64]
     event_amount: NDArray[np.float64]
     event_place: NDArray[np.int64]
     pauses: NDArray[np.int64]  # pairs
+
+    def with_events(self, more: Sequence[Told]) -> Timeline:
+        """With some more; at one place the old ones come first, then these in their order."""
+        time, code, what, amount, place = zip(*more, strict=True)
+        at = np.concatenate([self.event_place, np.array(place, np.int64)])
+        order = np.argsort(at, kind="stable")
+        return replace(
+            self,
+            event_time=np.append(self.event_time, time)[order],
+            event_code=np.append(self.event_code, code)[order].astype(np.uint8),
+            event_what=np.append(self.event_what, what)[order],
+            event_amount=np.append(self.event_amount, amount)[order],
+            event_place=at[order],
+        )
 
     @property
     def busy(self) -> int:
@@ -93,7 +119,9 @@ def timeline(
         column[keep] for column in (start, stop, layer, operation, row, places)
     )
     code, peeked = _waits(trace, rows, row, layer)
+    call = np.where((places % 3 == 1) & (layer == _WAIT), rows["id"][row], 0)
     key = _keys(names, trace, process, thread, operation, layer)
+    key = _messages(names, key, (code == RUN) & (layer == _WAIT))
     events = _events(trace, rows, names)
     return Timeline(
         process,
@@ -104,6 +132,7 @@ def timeline(
         places,
         peeked,
         layer,
+        call.astype(np.int64),
         *events,
         pauses(rows, window),
     )
@@ -162,6 +191,17 @@ def _keys(
         for value in distinct.tolist()
     ]
     return np.array(numbers, np.int64)[inverse] if numbers else np.zeros(0, np.int64)
+
+
+def _messages(
+    names: Names, key: NDArray[np.int64], sent: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """To send something is work for others to go on with, and no wait."""
+    known = [*names.keys]
+    for number in np.unique(key[sent]).tolist():
+        message = names.key(known[number]._replace(layer=MESSAGE))
+        key = np.where(sent & (key == number), message, key)
+    return key
 
 
 def _events(

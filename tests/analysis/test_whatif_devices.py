@@ -1,0 +1,157 @@
+"""What if, of runs on accelerators: constructed ones whose answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from constructed import MS
+
+import cutaway
+from cutaway.analysis.whatif.changes import parse
+from cutaway.analysis.whatif.predict import WhatIf
+from cutaway.errors import CutawayError
+from cutaway.trace import format as fmt
+from cutaway.trace.imports import import_files
+from cutaway.trace.writer import ProcessWriter, RunWriter
+from cutaway.vocabulary import API_SYNC, DeviceKind, Kind
+
+SHARED = Path(__file__).parents[3] / "shared" / "traces"
+pytestmark = pytest.mark.core
+
+ITERATIONS, PERIOD = 20, 10 * MS
+Row = tuple[float, float]
+Works = list[tuple[float, float, str, int, int]]
+"""Start and end in ms, name, stream, and number of the call that launched it."""
+
+
+def rank(
+    run: RunWriter,
+    pid: int,
+    calls: list[Row],
+    works: Works,
+    marks: bool = True,
+    synchronises: bool = True,
+) -> None:
+    """A process whose iterations are alike. The last call synchronises."""
+    process = run.process(pid=pid, name=f"rank {pid}")
+    thread = process.thread(tid=pid, name="MainThread")
+    update = process.name("backpropagation")
+    for number in range(ITERATIONS):
+        start = number * PERIOD
+        if marks:
+            thread.write([start], [number + 1], Kind.ITERATION, [0])
+        thread.write([start], [0], Kind.OP_ENTER, [update])
+        api = api_of(process, pid, start, calls)
+        api["flags"][-1] = API_SYNC * synchronises
+        process.api(api)
+        process.device(device_of(process, start, works))
+        thread.write([start + PERIOD - 1], [0], Kind.OP_EXIT, [update])
+    process.exit(t=ITERATIONS * PERIOD, code=0)
+
+
+def api_of(process: ProcessWriter, pid: int, start: int, calls: list[Row]) -> fmt.Structured:  # fmt: skip
+    rows = np.zeros(len(calls), fmt.API_DTYPE)
+    times = np.array(calls) * MS + start
+    rows["start"], rows["end"] = times.T.astype(np.uint64)
+    rows["os_thread"] = pid
+    rows["correlation"] = start // 1000 + 1 + np.arange(len(calls))
+    rows["name"] = process.name("cudaLaunchKernel")
+    return rows
+
+
+def device_of(process: ProcessWriter, start: int, works: Works) -> fmt.Structured:
+    rows = np.zeros(len(works), fmt.DEVICE_DTYPE)
+    for row, (begin, end, name, stream, call) in zip(rows, works, strict=True):
+        row["start"], row["end"] = round(start + begin * MS), round(start + end * MS)
+        row["name"], row["stream"] = process.name(name), stream
+        row["correlation"] = start // 1000 + 1 + call
+        collective = name.startswith("nccl")
+        row["kind"] = DeviceKind.COLLECTIVE if collective else DeviceKind.KERNEL
+    return rows
+
+
+CALLS: list[Row] = [(2, 2.1), (2.3, 2.4), (3, 8.2)]
+# The second kernel is launched early, and begins when the first has ended, in another stream.
+KERNELS: Works = [(2.1, 6.1, "gemm_128", 7, 0), (6.1, 8.1, "add", 8, 1)]
+
+
+def speedup(known: WhatIf, word: str) -> float:
+    return known.predict(parse(word), word).speedup
+
+
+def two_kernels(folder: Path, marks: bool = True) -> WhatIf:
+    with RunWriter(folder, command="train.py", cpus=4) as run:
+        rank(run, 1, CALLS, KERNELS, marks)
+    return WhatIf(cutaway.open(folder))
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("kernel=2x", 10 / 7),
+        ("gemm=2x", 10 / 8),
+        ("add=2x", 10 / 9),
+        # 3 ms until the thread would wait, 0.1 ms at the end of that call, and 1.8 ms after it.
+        ("kernel=0", 10 / 4.9),
+        ("gemm=0.5x", 10 / 14),
+    ],
+)
+def test_kernels_hang_on_launches_and_threads_on_kernels(
+    tmp_path: Path, word: str, expected: float
+) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    assert abs(known.error) < 0.01
+    assert speedup(known, word) == pytest.approx(expected, rel=0.01)
+
+
+def test_a_device_that_gets_slower_becomes_the_limit(tmp_path: Path) -> None:
+    folder = tmp_path / "ahead.cutaway"
+    calls: list[Row] = [(2, 2.1), (9, 9.1)]
+    with RunWriter(folder, command="train.py", cpus=4) as run:
+        rank(run, 1, calls, [(2.1, 8.1, "gemm", 7, 0)], synchronises=False)
+    known = WhatIf(cutaway.open(folder))
+    assert abs(known.error) < 0.01
+    # 6 ms of 10 become 24: nobody waits for them, but no thread launches far ahead.
+    assert speedup(known, "kernel=0.25x") == pytest.approx(10 / 24, rel=0.02)
+    assert speedup(known, "kernel=2x") == pytest.approx(1, rel=0.01)
+
+
+def test_a_recording_without_iterations_is_one(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway", marks=False)
+    assert any("without iterations" in note for note in known.graph.notes)
+    assert abs(known.error) < 0.01
+    assert speedup(known, "kernel=2x") == pytest.approx(10 / 7, rel=0.02)
+
+
+def test_a_collective_begins_when_all_have_come(tmp_path: Path) -> None:
+    folder = tmp_path / "two.cutaway"
+    calls: list[Row] = [(2, 2.1), (2.3, 2.4), (3, 8.2)]
+    with RunWriter(folder, command="train.py", cpus=4) as run:
+        rank(run, 1, calls, [(2.1, 3.1, "quick", 7, 0), (3.1, 8.1, "nccl", 7, 1)])
+        rank(run, 2, calls, [(2.1, 6.1, "slow", 7, 0), (6.1, 8.1, "nccl", 7, 1)])
+    known = WhatIf(cutaway.open(folder))
+    assert abs(known.error) < 0.01
+    assert speedup(known, "slow=2x") == pytest.approx(10 / 8, rel=0.01)
+    assert speedup(known, "quick=2x") == pytest.approx(1, rel=0.01)
+    assert speedup(known, "collective=2x") == pytest.approx(10 / 9, rel=0.01)
+
+
+def test_what_a_device_does_not_tell_is_refused(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    for word in ("envs=8", "batch=64", "overlap=update"):
+        with pytest.raises(CutawayError, match="Of a run on an accelerator"):
+            speedup(known, word)
+
+
+def test_a_real_trace_is_replayed(tmp_path: Path) -> None:
+    trace = SHARED / "kineto_hta" / "hta_tracediff_control.json.gz"
+    if not trace.is_file():
+        pytest.skip("the traces are not at hand")
+    import_files([trace], tmp_path / "real.cutaway")
+    known = WhatIf(cutaway.open(tmp_path / "real.cutaway"))
+    assert abs(known.error) < 0.01
+    # Its host launches for as long as the device computes, so only a slower device changes anything.
+    assert speedup(known, "kernel=2x") == pytest.approx(1, abs=0.02)
+    assert 0.6 < speedup(known, "kernel=0.5x") < 0.9
