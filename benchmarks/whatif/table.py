@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import os
+import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -103,6 +106,18 @@ def _summary(tried: Sequence[Tried]) -> list[str]:
     return lines
 
 
+def machine() -> str:
+    """Where and when, in a sentence."""
+    cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = (
+        line.partition(":")[2] for line in cpuinfo if line.startswith("model name")
+    )
+    model = next(models, platform.machine()).strip()
+    now = datetime.date.today()
+    day = f"{now.day} {now:%B %Y}"
+    return f"Measured alone on {os.cpu_count()} cores of an {model}, Linux {platform.release()}, Python {platform.python_version()}, {day}."
+
+
 def put_into(page: Path, tried: Sequence[Tried]) -> None:
     """Replaces what stands between the two marks of a page."""
     head, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
@@ -111,7 +126,10 @@ def put_into(page: Path, tried: Sequence[Tried]) -> None:
         raise SystemExit(
             f"{page} has no lines {BEGIN} and {END}; put them where the table belongs"
         )
-    page.write_text(f"{head}{BEGIN}\n\n{table(tried)}\n\n{END}{tail}", encoding="utf-8")
+    page.write_text(
+        f"{head}{BEGIN}\n\n{machine()}\n\n{table(tried)}\n\n{END}{tail}",
+        encoding="utf-8",
+    )
 
 
 def load(path: Path | None) -> dict[str, Tried]:

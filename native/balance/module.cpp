@@ -49,12 +49,12 @@ NB_MODULE(_simulate, m) {
   nb::class_<Cpu>(m, "Cpu").def(
       "__init__",
       [](Cpu* self, int threads, int cores, double smt_yield, double slice, double granularity,
-         double wake, double turbo, double foreign) {
-        new (self) Cpu{threads, cores, smt_yield, turbo, wake, foreign, slice, granularity};
+         double wake, double turbo, double foreign, double poll) {
+        new (self) Cpu{threads, cores, smt_yield, turbo, wake, foreign, slice, granularity, poll};
       },
       nb::arg("threads"), nb::arg("cores"), nb::arg("smt_yield") = 1.0, nb::arg("slice") = 3e-3,
       nb::arg("granularity") = 0.7e-3, nb::arg("wake") = 0.0, nb::arg("turbo") = 1.0,
-      nb::arg("foreign") = 0.0);
+      nb::arg("foreign") = 0.0, nb::arg("poll") = kPoll);
   nb::class_<Replayed>(m, "Replayed")
       .def_ro("passes", &Replayed::passes)
       .def_ro("busy", &Replayed::busy)

@@ -26,6 +26,7 @@ struct Cpu {
   double wake = 0;     // seconds a job loses when it wakes a thread that sleeps
   double foreign = 0;  // cores' worth of CPU time that other programs take
   double slice = INFINITY, granularity = INFINITY;  // seconds
+  double poll = kPoll;
 };
 
 // A Job has `work` (seconds that are left), `arrived`, `task()` (who it belongs to) and `batch()`.
@@ -137,7 +138,7 @@ void Scheduler<Job>::wake(const Job& job) {
   }
   if (idle(thread)) {
     Job woken = job;
-    if (now_ - idle_since_[thread] > kPoll) woken.work += wake_;
+    if (now_ - idle_since_[thread] > cpu_.poll) woken.work += wake_;
     return run_on(thread, woken);
   }
   ++waiting_count_;

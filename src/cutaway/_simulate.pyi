@@ -14,6 +14,7 @@ class Cpu:
         wake: float = ...,
         turbo: float = ...,
         foreign: float = ...,
+        poll: float = ...,
     ) -> None: ...
 
 class Replayed:

@@ -7,6 +7,7 @@ several cores has it in its work; on one core there is none of it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -41,8 +42,16 @@ def elsewhere(
     return made, likely, most
 
 
+def joined(graph: Graph, processes: Collection[int]) -> NDArray[np.float64]:
+    """The factors of what some processes do, if one does it that nobody has to wake."""
+    theirs = np.array([key.process in processes for key in graph.keys])
+    if graph.cores == 1:
+        return np.ones(len(graph.keys))
+    return np.where(theirs, np.maximum(_LEAST, 1 - _shares(graph) * EACH / 2), 1.0)
+
+
 def _shares(graph: Graph) -> NDArray[np.float64]:
-    """For each key: hand-overs of its thread for each second of its work."""
+    """For each key: hand-overs of its thread for each second of what it does."""
     work, count = np.zeros(len(graph.threads)), np.zeros(len(graph.threads))
     for segment in graph.segments:
         given = np.zeros(len(graph.channels))
@@ -50,7 +59,7 @@ def _shares(graph: Graph) -> NDArray[np.float64]:
             (len(graph.channels), 2), np.int64
         )  # one of them, and how many
         for number, items in enumerate(segment.items):
-            work[number] += items.amounts[items.kinds < DELAY].sum()
+            work[number] += items.amounts[items.kinds <= DELAY].sum()
             gives = items.whats[items.kinds == GIVE]
             given += np.bincount(gives, minlength=len(given))
             count[number] += len(gives)

@@ -73,7 +73,11 @@ class Batches:
         told = [size for size, count in seen.items() if count >= _LEAST_BATCHES]
         if len(told) < 2:
             return None
-        slope, start = np.polyfit(self.sizes, self.seconds, 1)
+        # Medians: a batch during which the server lost its core looks dear, and then more have come.
+        sizes, seconds = np.array(self.sizes), np.array(self.seconds)
+        typical = [np.median(seconds[sizes == size]) for size in told]
+        weights = [seen[size] ** 0.5 for size in told]
+        slope, start = np.polyfit(told, typical, 1, w=weights)
         if slope <= 0:
             return 1.0
         return max(0.0, float(start / (start + slope * self.mean)))

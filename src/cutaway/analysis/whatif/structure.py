@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.whatif import rounds, served
+from cutaway.analysis.whatif import hand_overs, rounds, served
 from cutaway.analysis.whatif.graph import Graph, Segment, Thread
 from cutaway.analysis.whatif.items import ASK, GIVE, Items
 from cutaway.analysis.whatif.rounds import Crew, Message, Taken
@@ -64,7 +64,7 @@ class Shape:
 
 def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
     """Takes the rounds of all environments apart and puts them together anew."""
-    crew = crew_of(run, graph)
+    crew, recorded = crew_of(run, graph), graph
     each = 1
     if crew:
         taken = [rounds.from_crew(graph, segment, crew) for segment in graph.segments]
@@ -106,6 +106,10 @@ def apply_structure(run: Run, graph: Graph, change: Structure) -> Shape:
         worst = rounds.put_together(graph, parts, envs, workers, dear)
         worst = replace(worst, wake=_DEARER * made.wake)
     shape = _scaled(made, graph, parts, envs / had, (*assumes, *_spread(envs, had)))
+    if crew and not workers:
+        less = hand_overs.joined(recorded, crew.processes)
+        less = np.append(less, np.ones(len(made.keys) - len(less)))
+        shape = replace(shape, factors=shape.factors * less, most=shape.most * less)
     if worst:
         shape = replace(
             shape,
