@@ -138,7 +138,7 @@ def main() -> int:
     ready = [known[pair.name] for pair in chosen if pair.name in known]
     print(table.table(ready))
     if args.page:
-        table.put_into(args.page, ready)
+        table.put_into(args.page, [one for one in ready if one.measured is not None])
     return 0
 
 

@@ -115,7 +115,7 @@ def machine() -> str:
     model = next(models, platform.machine()).strip()
     now = datetime.date.today()
     day = f"{now.day} {now:%B %Y}"
-    return f"Measured alone on {os.cpu_count()} cores of an {model}, Linux {platform.release()}, Python {platform.python_version()}, {day}."
+    return f"Measured on {os.cpu_count()} cores of an {model}, Linux {platform.release()}, Python {platform.python_version()}, {day}."
 
 
 def put_into(page: Path, tried: Sequence[Tried]) -> None:

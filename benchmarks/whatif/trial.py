@@ -70,6 +70,8 @@ def record(lab: Lab, pair: Pair, settings: Mapping[str, int]) -> Path:
     out = lab.folder / f"{'-'.join([pair.program, *words])}.cutaway"
     if out.is_dir():
         return out
+    if not lab.rounds:
+        raise Failed(f"there is no recording {out.stem}")
     limit, rest = command(pair, settings, lab.seconds)
     recorder = [*limit, sys.executable, "-m", "cutaway", "run", "-q"]
     options = ["--calibrate-share", "0", "-o", str(out)]
@@ -123,6 +125,7 @@ def by_amdahl(known: WhatIf, changes: Iterable[Change]) -> float | None:
         meant = {"update": ["backpropagation"]}.get(change.name, [change.name])
         total = float(own["ns"].sum())
         named = np.isin(own["operation"].astype(str), meant)
+        named |= np.isin(own["layer"].astype(str), meant)
         share, times = float(own["ns"][named].sum()) / total, change.times
     return 1 / (1 - share + share / times)
 

@@ -181,8 +181,10 @@ def from_crew(graph: Graph, segment: Segment, crew: Crew) -> Taken | None:
     taken.rest += inside
     if len(taken.places) < _LEAST_ROUNDS:
         return None
-    works = [_cycles(graph, segment.items[thread]) for thread in crew.threads]
-    taken.steps = [[simulated for simulated, _ in cycles] for cycles in works]
+    lead = segment.items[graph.leader]
+    orders = {*lead.whats[lead.kinds == GIVE].tolist()}
+    works = [_cycles(graph, segment.items[thread], orders) for thread in crew.threads]
+    taken.steps = [[named for named, _ in cycles] for cycles in works]
     if not all(taken.steps):
         return None
     beside = [other for cycles in works for _, other in cycles]
@@ -198,20 +200,22 @@ def _pull(inside: list[Item]) -> float:
     return seconds
 
 
-def _cycles(graph: Graph, items: Items) -> list[tuple[list[Item], float]]:
-    """From answer to answer: what a worker simulated, and seconds beside that."""
+def _cycles(
+    graph: Graph, items: Items, orders: set[int]
+) -> list[tuple[list[Item], float]]:
+    """From order to order: what a worker did by name, and seconds beside that, which are the message's."""
     found: list[tuple[list[Item], float]] = []
-    simulated: list[Item] = []
+    named: list[Item] = []
     other = 0.0
     for kind, what, amount in items:
-        if kind == GIVE and simulated:
-            found.append((simulated, other))
-            simulated, other = [], 0.0
-        elif kind in _TIMED and graph.keys[what].operation == SIMULATION:
-            simulated.append((kind, what, amount))
+        if kind == TAKE and what in orders and named:
+            found.append((named, other))
+            named, other = [], 0.0
+        elif kind in _TIMED and graph.keys[what].operation:
+            named.append((kind, what, amount))
         elif kind in _TIMED:
             other += amount
-    return found
+    return [*found, (named, other)] if named else found
 
 
 def _mean(values: Sequence[float]) -> float:

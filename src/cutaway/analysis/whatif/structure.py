@@ -24,6 +24,8 @@ _ROLLOUT = 8
 _UPDATES = ("backpropagation",)
 _DEARER = 4
 """How many times as much as measured here a message costs in the dearest program that was compared."""
+_MANY = 60
+"""A worker that makes more steps than this in a round makes a stretch of experience, which can be divided among any few workers."""
 _SERVED = 4
 """How often what a server did is repeated: more actors ask more often."""
 _FIRST = f"messages between processes cost up to {_DEARER} times as much in a program that fills the caches"
@@ -177,6 +179,8 @@ def _each(run: Run, graph: Graph, parts: Sequence[Taken], crew: Crew) -> int:
         counted = sum(int(run.swept.steps[own]) for own in crew.processes)
         steps = counted / max(1, len(run.iterations().where(process=process)))
     each = steps / _rounds(parts, graph) / len(crew.processes)
+    if each > _MANY:
+        return _MANY
     if each > 1.2 and abs(each - round(each)) > 0.2:
         raise CutawayError(
             f"How many environments are stepped at once could not be told; {_SECOND}."
