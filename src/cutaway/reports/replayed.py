@@ -48,7 +48,7 @@ BOUNDS = {
     "straggler": Bound("if their work were even", False, _even),
     "simulation-bound-workers": Bound("if it took half the time", True, _half("simulation")),
     "inference-bound-server": Bound("if it took half the time", True, _half("inference")),
-    "trainer-starved": Bound("if samples were made twice as fast", False, _others_twice),
+    "trainer-starved": Bound("if samples came twice as fast", False, _others_twice),
 }  # fmt: skip
 
 
@@ -69,10 +69,16 @@ def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:
         return verdict
     try:
         if bound:
-            speedup = known.predict(bound.changes(known), bound.given).speedup
-            return replace(
-                verdict, speedup=speedup, given=bound.given, at_most=bound.at_most
-            )
+            return _instead(verdict, bound, known)
         return replace(verdict, speedup=known.halved(operation))
     except CutawayError:
         return verdict if bound else replace(verdict, speedup=None)
+
+
+def _instead(verdict: Verdict, bound: Bound, known: WhatIf) -> Verdict:
+    """The replay's answer; the verdict's own where there is nobody to change."""
+    changes = bound.changes(known)
+    if not changes:
+        return verdict
+    speedup = known.predict(changes, bound.given).speedup
+    return replace(verdict, speedup=speedup, given=bound.given, at_most=bound.at_most)

@@ -177,8 +177,8 @@ class WhatIf:
         leader = self.graph.threads[self.graph.leader].process
         found: dict[str, float] = {}
         for key, seconds in self.graph.seconds_by_key().items():
-            if key.process != leader and key.process < len(names) and key.operation:
-                name = names[key.process]
+            name = names[key.process] if key.process < len(names) else ""
+            if key.process != leader and key.operation and name:
                 found[name] = found.get(name, 0.0) + seconds
         return found
 
