@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from constructed import MS
+from constructed import MS, lockstep
 
 import cutaway
 from cutaway.analysis.whatif.changes import parse
@@ -155,3 +157,13 @@ def test_a_real_trace_is_replayed(tmp_path: Path) -> None:
     # Its host launches for as long as the device computes, so only a slower device changes anything.
     assert speedup(known, "kernel=2x") == pytest.approx(1, abs=0.02)
     assert 0.6 < speedup(known, "kernel=0.5x") < 0.9
+
+
+def test_a_point_of_a_curve_that_is_refused_leaves_the_others(tmp_path: Path) -> None:
+    path = lockstep(tmp_path / "r.cutaway")
+    command = [sys.executable, "-m", "cutaway", "what-if", str(path)]
+    done = subprocess.run(
+        [*command, "workers=1,3,9"], capture_output=True, text=True, timeout=60, check=True
+    )  # fmt: skip
+    assert "workers=3: 1.00x as fast" in done.stdout
+    assert "cannot fill 9 workers" in " ".join(done.stdout.split())

@@ -13,6 +13,7 @@ from cutaway.errors import CutawayError
 if TYPE_CHECKING:
     from cutaway.analysis.whatif.changes import Change
     from cutaway.analysis.whatif.compositions import Wish
+    from cutaway.analysis.whatif.predict import Prediction, WhatIf
     from cutaway.analysis.whatif.sizes import Second
 
 HELP = "predict what a change would gain, from one recording"
@@ -81,9 +82,7 @@ def run(args: argparse.Namespace) -> None:
     points = [([*common, one], [*single, named(one)]) for one in curve]
     if common and not points:
         points = [(common, single)]
-    found = [
-        known.predict(changes, " ".join(words), second) for changes, words in points
-    ]
+    found = _predicted(known, points, second)
     worth = [] if found else known.worth()
     if args.json:
         print(json.dumps(whatif.plain(known, found, worth), indent=1))
@@ -104,6 +103,24 @@ def _machine(name: str | None) -> tuple[list[Change], list[str]]:
     if not name:
         return [], []
     return [Elsewhere(machine.load(name))], [f"--machine {name}"]
+
+
+def _predicted(
+    known: WhatIf,
+    points: list[tuple[list[Change], list[str]]],
+    second: Second | None,
+) -> list[Prediction]:
+    """A point of a curve that is refused becomes a note, as long as another is predicted."""
+    found, refused = [], []
+    for changes, words in points:
+        try:
+            found.append(known.predict(changes, " ".join(words), second))
+        except CutawayError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    known.graph.notes.extend(map(str, refused))
+    return found
 
 
 def _compose(args: argparse.Namespace, asked: Wish) -> None:

@@ -55,7 +55,8 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
     if found.leader < 0:
         raise CutawayError(_NO_ITERATIONS)
     used, notes = shares(run, found.timelines, found.ids, (first, last), alone)
-    imported = "cutaway" not in run.trace.about
+    cpus = run.trace.about.get("cpus")
+    imported = "cutaway" not in run.trace.about and not cpus
     if imported:
         used = [(*one[:2], False) for one in used]
         notes.append(
@@ -78,7 +79,7 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
         list(found.names.channels),
         segments,
         found.leader,
-        len(found.threads) if imported else int(run.trace.about.get("cpus") or 1),
+        len(found.threads) if imported else int(cpus or 1),
         steps,
         notes,
         wake_up(found.timelines),
