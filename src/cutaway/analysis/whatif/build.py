@@ -56,7 +56,7 @@ def build(run: Run, most_events: int = MOST_EVENTS, alone: bool = False) -> Grap
         raise CutawayError(_NO_ITERATIONS)
     used, notes = shares(run, found.timelines, found.ids, (first, last), alone)
     cpus = run.trace.about.get("cpus")
-    imported = "cutaway" not in run.trace.about and not cpus
+    imported = on_devices and "cutaway" not in run.trace.about
     if imported:
         used = [(*one[:2], False) for one in used]
         notes.append(
