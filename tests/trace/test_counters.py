@@ -180,7 +180,7 @@ def test_values_that_cannot_be_true_are_left_out_and_told(tmp_path: Path) -> Non
     run = imported(path, tmp_path)
     assert math.isnan(only_row(run)["l2_hit"])
     assert any(
-        "3 counter values cannot be true" in note for note in digest_of(run).trust.notes
+        "3 counter values are impossible" in note for note in digest_of(run).trust.notes
     )
 
 

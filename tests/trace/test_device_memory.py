@@ -102,7 +102,7 @@ def test_sizes_that_cannot_be_true_are_left_out_and_told(
     run = cutaway.open(path)
     assert len(run.device_memory()) == 0
     notes = run.trace.processes[0].log.notes
-    assert any("sizes of memory cannot be true" in note for note in notes)
+    assert any("sizes of memory are impossible" in note for note in notes)
 
 
 def test_a_trace_without_such_events_has_no_table(

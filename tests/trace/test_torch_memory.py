@@ -213,7 +213,7 @@ def test_sizes_that_cannot_be_true_are_left_out_and_told(
     path = imported(made.snapshot(), tmp_path)
     assert 40 not in by_line(path)
     notes = cutaway.open(path).trace.processes[0].log.notes
-    assert any("1 entries of the snapshot cannot be true" in note for note in notes)
+    assert any("1 entries of the snapshot are impossible" in note for note in notes)
 
 
 def test_rows_of_nonsense_do_no_harm(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Snapshot:
         if refused:
             writer.log("device_refused", {"rows": refused})
         if self.left_out:
-            text = f"{self.left_out} entries of the snapshot cannot be true (no size, or an impossible one); they are left out"
+            text = f"{self.left_out} entries of the snapshot are impossible (no size, or one that is too large) and were left out"
             writer.log("note", {"text": text})
 
     def pools(self) -> dict[int, Pool]:
