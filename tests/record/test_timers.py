@@ -203,3 +203,71 @@ for step in range(3):
     (seen,) = record(tmp_path, "train.py")
     assert seen.iterations == 3
     assert seen.operations == {"replay": 6, "backpropagation": 6, "sync": 3}
+
+
+AWAITED = """
+import asyncio
+import logging
+import time
+from skyrl.train.utils.utils import Timer
+
+async def generates():
+    for _ in range(2):
+        async with Timer("generate"):
+            time.sleep(0.001)
+            await asyncio.sleep(0)
+
+async def trains():
+    with Timer("step"):
+        async with Timer("generate"):
+            await asyncio.sleep(0)
+        with Timer("train_critic_and_policy"):
+            time.sleep(0.001)
+
+async def main():
+    await asyncio.gather(generates(), trains())
+
+asyncio.run(main())
+"""
+SKYRL_AWAITED = """
+    async def __aenter__(self): return self
+    async def __aexit__(self, *error): pass
+"""
+
+
+def test_timers_that_are_awaited_take_turns_on_a_thread(tmp_path: Path) -> None:
+    package(tmp_path, "skyrl.train.utils.utils", SKYRL + SKYRL_AWAITED)
+    script(tmp_path, AWAITED)
+    (seen,) = record(tmp_path, "train.py")
+    assert seen.iterations == 1
+    # Timers of two tasks have the same name; each is closed by its own task, before and after it waits.
+    assert seen.operations == {"generation": 6, "backpropagation": 1}
+    assert seen.inside["generation", "generation"] == 0
+
+
+STARVED = """
+from nemo_rl.utils.timer import Timer
+timer = Timer()
+
+def run(*labels):
+    for label in labels: timer.start(label)
+    for label in reversed(labels): timer.stop(label)
+
+for _ in range(3):
+    for _ in range(4):
+        timer.start("total_step_time")
+        run("exposed_generation", "idle/buffer_starvation")
+        timer.stop("total_step_time")
+    timer.start("total_step_time")
+    run("exposed_generation")
+    run("policy_training")
+    timer.stop("total_step_time")
+"""
+
+
+def test_a_step_that_waits_for_samples_and_begins_again_is_one(tmp_path: Path) -> None:
+    package(tmp_path, "nemo_rl.utils.timer", NEMO)
+    script(tmp_path, STARVED)
+    (seen,) = record(tmp_path, "train.py")
+    assert seen.iterations == 3
+    assert seen.operations == {"replay": 15, "backpropagation": 3}

@@ -64,6 +64,9 @@ def _updated(scheduler: Any, outputs: Any) -> None:
             made += len(request.new_token_ids)
     gauges.count_tokens(made)
     _count_requests(scheduler)
+    if not scheduler.running and not scheduler.waiting:
+        # Servers kill their engines, which would lose what is written now and then.
+        gauges.write()
 
 
 def _count_requests(scheduler: Any) -> None:
