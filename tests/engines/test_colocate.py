@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import QUIET, prepare, told
 from recorded import Seen, record
 from recorded import cutaway as command
+from recordings import QUIET, prepare, told
 
 import cutaway
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines import QUIET, engine, prepare, told
 from recorded import Seen, record
+from recordings import QUIET, engine, prepare, told
 
 import cutaway
 
