@@ -127,6 +127,14 @@ class Flame {
     });
     this.view();
     dark.addEventListener("change", () => this.draw());
+    // As wide as there is room, so that text keeps its size.
+    new ResizeObserver(([box]) => {
+      const width = Math.round(box.contentRect.width);
+      if (width && width !== this.width) {
+        this.width = width;
+        this.draw();
+      }
+    }).observe(this.box);
   }
 
   view(changes) {
@@ -205,7 +213,7 @@ class Flame {
   }
 
   draw() {
-    const width = 1140,
+    const width = this.width || 1140,
       boxes = [];
     let deepest = 0;
     const place = (node, x, w, row) => {
