@@ -79,7 +79,10 @@ def test_show_prints_the_table_and_its_json(
 ) -> None:
     path = str(language(tmp_path / "r.cutaway"))
     assert main(["show", path, "--by", "rollout"]) == 0
-    head, first = capsys.readouterr().out.splitlines()[1:3]
+    said = capsys.readouterr().out.splitlines()
+    head, first = said[1:3]
+    # The table names no line, so it sends its reader on to the one that does.
+    assert said[-1] == f"why:  cutaway show {path} --by line"
     titles = "iteration took tokens a second most mean tail wait queue age used dropped"
     assert head.split() == titles.split()
     assert first.split()[1:5] == ["100", "ms", "200", "2000"] and "75 %" in first

@@ -39,6 +39,8 @@ HINTS = {
     "rollout": " Report it with cutaway.gauge(), or use a framework that Cutaway knows.",
 }
 """What to do if there is nothing to show."""
+WITHOUT_LINES = ("wait", "rollout")
+"""Views that say what limits a run, but not at which line: a reader is sent on."""
 MOST_CALLS = 5  # below a line
 MOST_BELOW = 10  # lines below a table of waits
 
@@ -156,6 +158,9 @@ def print_view(
         p.print(p.line(f"… {left} more: {command}", "dim"))
     if by == "wait":
         _print_awaited(p, run, digest)
+    if by in WITHOUT_LINES:
+        command = f"cutaway show {digest.program.path} --by line"
+        p.print("", p.line(f"why:  {command}", "dim"))
     if by == "device-memory":
         p.print("", *map(p.text, device_memory.sentences(run)))
 

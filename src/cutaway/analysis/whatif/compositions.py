@@ -89,7 +89,7 @@ def wish(words: Sequence[str]) -> Wish | None:
     """What the words of a command line ask for; None if they are about something else.
 
     >>> wish(["composition=disaggregated", "gpus=rollout:6,train:2"])
-    Wish(compositions=('disaggregated',), sides=(6, 2), total=0)
+    Wish(compositions=('disaggregated',), sides=(6, 2), total=0, recorded=None)
     >>> wish(["simulation=2x"])
     """
     named = dict(word.partition("=")[::2] for word in words)
