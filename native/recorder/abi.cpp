@@ -5,8 +5,8 @@
 #include "recorder/operations.h"
 
 namespace cutaway {
-cutaway_operation_hook operation_hook = nullptr;
-cutaway_phase_hook phase_hook = nullptr;
+Watched<cutaway_operation_hook> operation_hook;
+Watched<cutaway_phase_hook> phase_hook;
 }  // namespace cutaway
 
 using cutaway::recorder;
@@ -35,6 +35,8 @@ void cutaway_log(const char* json) {
   if (recorder.recording && size > 2) recorder.log.line(std::string(json + 1, size - 2));
 }
 
-void cutaway_set_operation_hook(cutaway_operation_hook hook) { cutaway::operation_hook = hook; }
+void cutaway_set_operation_hook(cutaway_operation_hook hook) {
+  cutaway::operation_hook.publish(hook);
+}
 
-void cutaway_set_phase_hook(cutaway_phase_hook hook) { cutaway::phase_hook = hook; }
+void cutaway_set_phase_hook(cutaway_phase_hook hook) { cutaway::phase_hook.publish(hook); }

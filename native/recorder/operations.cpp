@@ -145,7 +145,7 @@ void write_phase(uint32_t name) {
   if (!t) return;
   mark(t, ticks(), 0, make_tag(kPhase, name));
   t->phase = name;
-  if (phase_hook) phase_hook(name);
+  if (const cutaway_phase_hook hook = phase_hook.look()) hook(name);
 }
 
 PyObject* phase_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
@@ -203,7 +203,8 @@ void exit_operation(ThreadState* t, uint32_t name) {
   if (i == 0) return;
   mark(t, ticks(), 0, make_tag(kOpExit, name));
   open.erase(open.begin() + static_cast<ptrdiff_t>(i) - 1);
-  if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 0);
+  const cutaway_operation_hook hook = operation_hook.look();
+  if (__builtin_expect(hook != nullptr, 0)) hook(name, 0);
 }
 
 bool automatic_may_open(const ThreadState* t, uint32_t name, uint32_t depth) {

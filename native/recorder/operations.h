@@ -42,8 +42,9 @@ inline ThreadState* this_thread() {
   return state_of(__builtin_expect(t && recorder.recording, 1) ? t : attach());
 }
 
-extern cutaway_operation_hook operation_hook;
-extern cutaway_phase_hook phase_hook;
+// Published: a collector may set them from a thread without the GIL, after what they use.
+extern Watched<cutaway_operation_hook> operation_hook;
+extern Watched<cutaway_phase_hook> phase_hook;
 extern bool
     iterations_are_the_users;  // the program calls iteration() itself, so frameworks need not guess
 
@@ -54,7 +55,8 @@ inline void enter_operation(ThreadState* t, uint32_t name, uint32_t depth) {
   const OpenOperation opened = {name, depth};
   mark(t, ticks(), why_of(opened), make_tag(kOpEnter, name));
   t->operations.push_back(opened);
-  if (__builtin_expect(operation_hook != nullptr, 0)) operation_hook(name, 1);
+  const cutaway_operation_hook hook = operation_hook.look();
+  if (__builtin_expect(hook != nullptr, 0)) hook(name, 1);
 }
 void exit_operation(ThreadState* t, uint32_t name);
 bool automatic_may_open(const ThreadState* t, uint32_t name,

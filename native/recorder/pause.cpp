@@ -132,8 +132,8 @@ void resume(uint32_t reason) {
   const uint32_t before = recorder.paused.fetch_and(~(1u << reason));
   // What a device's collector still holds of the time outside is asked for while it can be told
   // apart.
-  if (recorder.outside_since && !(recorder.paused & ~(1u << kCalibration)) && phase_hook)
-    phase_hook(0);
+  const cutaway_phase_hook hook = phase_hook.look();
+  if (hook && recorder.outside_since && !(recorder.paused & ~(1u << kCalibration))) hook(0);
   note_outside();
   if (before == 0 || recorder.paused != 0 || !recorder.recording) return;
   {
