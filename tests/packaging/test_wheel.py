@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -75,6 +76,33 @@ def test_every_collector_is_inside(machine: Machine) -> None:
     }
     assert found["recorder"]["state"] == "ok", found["recorder"]
     assert found["Python"]["state"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "cp39-cp39-linux_x86_64",
+        "cp311-cp311-manylinux_2_28_riscv64",
+        "cp312-cp312-manylinux_2_99_x86_64",
+    ],
+    ids=["python", "machine", "glibc"],
+)
+def test_pip_refuses_a_wheel_for_another_system_in_one_sentence(
+    machine: Machine, tag: str
+) -> None:
+    name, version = WHEEL.name.split("-")[:2]
+    wheel = machine.folder / f"{name}-{version}-{tag}.whl"
+    shutil.copy(WHEEL, wheel)
+    done = subprocess.run(
+        [machine.bin / "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+    assert said == [
+        f"ERROR: {wheel.name} is not a supported wheel on this platform."
+    ]
 
 
 def test_the_process_keeps_one_cpp_runtime(tmp_path: Path) -> None:

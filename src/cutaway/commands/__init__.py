@@ -38,6 +38,14 @@ def write_page(path: Path, page: str) -> None:
         raise CutawayError(f"{reason}; choose another file with -o.") from error
 
 
+def need_recorder() -> None:
+    """A sentence where this Python cannot be recorded."""
+    from cutaway import _recorder
+
+    if _recorder.refused:
+        raise CutawayError(_recorder.refused)
+
+
 def say(text: str) -> None:
     """A message on stderr, beside what the command prints."""
     print(f"cutaway: {text}", file=sys.stderr)

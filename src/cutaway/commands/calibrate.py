@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 
+from cutaway.commands import need_recorder
+
 # Done by the recorder's own thread: nobody waits for it, and nothing is subtracted.
 BESIDE = {
     "meter_tick": "in the background, one sample of the meters",
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    need_recorder()
     command = args.program[1:] if args.program[:1] == ["--"] else args.program
     if not command:
         _measure(args)

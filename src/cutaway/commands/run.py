@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cutaway.commands import UsageError, say
+from cutaway.commands import UsageError, need_recorder, say
 from cutaway.errors import CutawayError
 from cutaway.record import devices, storage
 from cutaway.record import folder as folders
@@ -110,6 +110,7 @@ def checked(read: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def run(args: argparse.Namespace) -> int:
+    need_recorder()
     if args.in_place and not args.ray:
         raise UsageError(
             "--in-place goes with --ray: only the parts of a Ray cluster can stay on their nodes."
