@@ -100,9 +100,7 @@ def test_pip_refuses_a_wheel_for_another_system_in_one_sentence(
     )
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-    assert said == [
-        f"ERROR: {wheel.name} is not a supported wheel on this platform."
-    ]
+    assert said == [f"ERROR: {wheel.name} is not a supported wheel on this platform."]
 
 
 def test_the_process_keeps_one_cpp_runtime(tmp_path: Path) -> None:
