@@ -32,7 +32,14 @@ _WATCH_SECONDS = 0.25
 _stopping = threading.Event()
 _watcher: threading.Thread | None = None
 _paused = False
-_fall_back: Callable[[str], None] = _recorder.note
+
+
+def _note(sentence: str) -> None:
+    """Looked up late: a free-threaded Python has no recorder."""
+    _recorder.note(sentence)
+
+
+_fall_back: Callable[[str], None] = _note
 
 
 def driver_present() -> bool:
