@@ -249,7 +249,7 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   const Word result =
       target.original(a, b, c, d, e);  // C functions of the interpreter: nothing is thrown
   const int waker = locks ? end_wait(place) : 0;
-  const uint64_t end = ticks();
+  uint64_t end = ticks();
   if (current != t) return result;
   const Call call{index, target.on, target.convention, a, b, c, d, e, result, waker};
   if (target.on == WaitOn::kPid && result != 0) {
@@ -258,7 +258,15 @@ Word hook_wait(Word a, Word b, Word c, Word d, Word e, uint32_t index) {
   }
   const bool written = t->written > depth || t->depth != depth + 1 || depth >= kMaxOpen;
   if (target.least && result != 0 && !written) exchange_in_call(t, start, call);
-  if (written || settle(t, depth, end - start, call)) {
+  const bool settled = written || settle(t, depth, end - start, call);
+  // An observer in Python may make recorded calls, or let another thread resume the recording: then
+  // this call is written as entered, by the name it had, and ends after them.
+  const bool entered = !written && t->written > depth;
+  if (entered) {
+    t->open[depth].call = call_id;
+    end = ticks();
+  }
+  if (settled || entered) {
     exit_call(t, end);
   } else {
     --t->depth;

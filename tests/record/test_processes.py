@@ -223,3 +223,19 @@ def test_what_a_program_outside_the_run_started_is_a_helper(tmp_path: Path) -> N
     table = cutaway.open(tmp_path / "run.cutaway").processes()
     roles = dict(zip(table["name"].tolist(), table["role"].tolist(), strict=True))
     assert roles == {"train": "", "DataHead-0": "helper", "DataHead-1": "helper"}
+
+
+def test_a_snippet_that_answers_its_parent_is_a_helper(tmp_path: Path) -> None:
+    """As glfw does: a short `python -c` looks at the machine and writes what it found."""
+    script(
+        tmp_path,
+        """
+        import cutaway, subprocess, sys
+        with cutaway.operation("main"): pass
+        print(subprocess.check_output([sys.executable, "-c", "import os; os.write(1, b'2')"]))
+        """,
+    )
+    record(tmp_path, "train.py")
+    table = cutaway.open(tmp_path / "run.cutaway").processes()
+    roles = dict(zip(table["name"].tolist(), table["role"].tolist(), strict=True))
+    assert roles == {"train": "", "-c": "helper"}

@@ -18,6 +18,7 @@ import pytest
 from blocked import until_blocked, when_blocked
 from recorded_calls import Seen, calls, recording
 
+import cutaway
 from cutaway.record.layers import waits
 from cutaway.trace.reader import read_run
 
@@ -208,3 +209,20 @@ def test_nothing_that_did_not_block_is_recorded(run: Path) -> None:
         assert os.read(read, 1) == b"x"
     # A busy machine may take the core away within a call; that too is time without progress.
     assert len([c for c in _waits(run) if c.fn == "os.read"]) < 30
+
+
+def test_who_tells_what_was_waited_for_may_wait_as_well(run: Path) -> None:
+    """The wait then ends after it, by the name it had: records of a thread stay in the order of time, and nested."""
+    import signal
+
+    import cutaway._recorder as recorder
+
+    def told(_: tuple[object, ...]) -> str:
+        time.sleep(LATER)
+        return "mine"
+
+    recorder.patch_wait(signal.sigtimedwait, "signal.sigtimedwait", told)
+    signal.sigtimedwait([], LATER)
+    seen = {c.fn: c.on for c in _waits(run)}
+    assert seen == {"signal.sigtimedwait": "", "time.sleep": ""}
+    assert cutaway.open(run).losses()["records out of order"] == 0

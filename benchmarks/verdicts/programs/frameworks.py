@@ -239,3 +239,58 @@ def torch_simulator(applied: bool, seconds: float) -> Pace:
         return made
 
     return timed(train)
+
+
+@planted(
+    "step-by-step-update",
+    gives="backpropagation-bound",
+    never="python-glue balanced inference-bound simulation-bound",
+    says=("one after the other",),
+    silent_on=("minibatches",),
+    flag="--stacked",
+)
+def step_by_step(applied: bool, seconds: float) -> Pace:
+    """REINFORCE whose loss is made of one small graph for each step; after: the steps are stacked, and the network runs once."""
+    import gymnasium
+    import torch
+
+    env = gymnasium.make("CartPole-v1")
+    policy = torch.nn.Sequential(
+        torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)
+    )
+    optimizer = torch.optim.Adam(policy.parameters())
+
+    def log_prob(observed: Any, actions: torch.Tensor) -> torch.Tensor:
+        chances = torch.distributions.Categorical(logits=policy(observed))
+        return chances.log_prob(actions)
+
+    def rollout(steps: int) -> tuple[list[Any], list[torch.Tensor]]:
+        seen, done = [], []
+        observed, _ = env.reset()
+        for _ in range(steps):
+            seen.append(torch.as_tensor(observed))
+            with torch.no_grad():
+                logits = policy(seen[-1])
+                done.append(torch.distributions.Categorical(logits=logits).sample())
+            observed, _, ended, cut, _ = env.step(int(done[-1]))
+            if ended or cut:
+                observed, _ = env.reset()
+        return seen, done
+
+    def train() -> int:
+        made, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            cutaway.iteration()
+            seen, done = rollout(128)
+            if applied:
+                loss = -log_prob(torch.stack(seen), torch.stack(done)).sum()
+            else:
+                each = [log_prob(*step) for step in zip(seen, done, strict=True)]
+                loss = -torch.stack(each).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            made += 1
+        return made
+
+    return timed(train)

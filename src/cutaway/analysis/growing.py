@@ -105,11 +105,13 @@ def _row(
 
 
 def _copied(process: ProcessMemory) -> float:
-    """Bytes that stopped being shared since it settled."""
+    """Bytes that stopped being shared since it settled. Two looks since then are needed: what a process copies while it starts
+    says nothing about later."""
     own = process.own
-    if len(own.t_ns) < 2:
+    since = own.t_ns[own.t_ns >= process.span[0]]
+    if len(since) < 2:
         return 0.0
-    return max(0.0, own.last - own.at(max(process.span[0], int(own.t_ns[0]))))
+    return max(0.0, own.last - own.at(int(since[0])))
 
 
 def _room_allocated(process: ProcessMemory, grown: float) -> float:

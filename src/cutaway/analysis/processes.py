@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 FOREVER = (1 << 63) - 1
 UNKNOWN = -1
 HELPER = "helper"
+SNIPPET_NS = 1_000_000_000
+"""`python -c …` that ends sooner asked the machine something (which display, which library): it is no part of the training."""
+FOR_EVER = 1 << 63
 """The role of processes that do nothing for the training."""
 
 
@@ -126,8 +129,20 @@ def _helps(log: Log, operations: set[str], root: bool, stranger: bool) -> bool:
     if stranger and program == "-c" and name not in ("", "-c"):
         return True
     of_ray = "/ray/" in program
-    serves = of_ray or (not root and (name == "-c" or "resource_tracker" in name))
+    snippet = not root and name == "-c"
+    if (
+        snippet and _life_ns(log) < SNIPPET_NS
+    ):  # it may have told its parent what it found
+        return True
+    serves = of_ray or snippet or (not root and "resource_tracker" in name)
     return serves and not log.feeds
+
+
+def _life_ns(log: Log) -> int:
+    """How long a process lived; one that has not ended lives for ever."""
+    ended = (log.exit or {}).get("t")
+    begun = log.process.get("t")
+    return ended - begun if ended and begun else FOR_EVER
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:

@@ -106,6 +106,19 @@ class SimulationBound(OperationBound):
         return advice.parallel_given(e)
 
 
+class UpdateBound(OperationBound):
+    """An update may handle the steps of a rollout one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__("backpropagation", advice.cheaper_update)
+
+    def gain(self, e: Evidence) -> float | None:
+        return advice.cheaper_update_gain(e)
+
+    def assumption(self, e: Evidence) -> str:
+        return advice.cheaper_update_given(e)
+
+
 class InferenceBound(OperationBound):
     """Batches twice as large halve the number of calls, each of which takes at least as long as before."""
 
@@ -182,7 +195,7 @@ class Balanced(Rule):
 OPERATION_RULES: tuple[Rule, ...] = (
     SimulationBound(),
     InferenceBound(),
-    OperationBound("backpropagation", advice.cheaper_update),
+    UpdateBound(),
     OperationBound("replay", "store arrays, not objects, and sample whole batches at once"),
     OperationBound("sync", "send weights less often, or in one flat buffer"),
     OperationBound("evaluation", "evaluate less often, or in another process"),
