@@ -15,8 +15,8 @@ void bind_keep(nanobind::module_& m);
 // Everything the sweep of a run has found, as columns by table.
 nanobind::dict tables_of(RunSweep& run);
 nanobind::dict overlap_rows(const Overlap<kOfs>& of);
-// What the device work of a process adds up to; None if all its records are there.
-nanobind::object device_totals_of(RunSweep& run, uint32_t process);
+// What the device work of all processes adds up to, as columns by table.
+void add_device_tables(RunSweep& run, nanobind::dict& to);
 
 ClockMap clock_map(nanobind::handle columns);
 std::vector<Source> sources_of(const ProcessFiles& files, const Input<uint8_t>& bytes);
@@ -37,11 +37,8 @@ void set_devices(ProcessSweep& p, const DeviceRecords& devices, const Input<uint
       if (k >= launchers.size()) throw nanobind::index_error("no such launcher");
       streams[numbers[i]].push_back(own(launchers.data()[k]));
     }
-  DeviceTotals* totals = p.device_totals();
-  if (totals)
-    totals->expect([&devices](uint64_t correlation) { return devices.is_made(correlation); });
-  p.set_device_work(devices.api(std::move(callers)),
-                    devices.work(std::move(numbers), totals != nullptr), std::move(streams));
+  p.set_device_work(devices.api(std::move(callers)), devices.work(std::move(numbers)),
+                    std::move(streams));
 }
 
 }  // namespace cutaway

@@ -1,4 +1,5 @@
 // What device.bin holds, and tables about it, as Python sees them.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -6,7 +7,7 @@
 #include "sweep/archive.h"
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
-#include "sweep/device_tables.h"
+#include "sweep/device_time.h"
 
 namespace nb = nanobind;
 
@@ -51,28 +52,23 @@ std::vector<std::tuple<uint32_t, uint32_t, uint64_t>> damage(const DeviceRecords
   return out;
 }
 
-// Of each process: its device records, which thread of the run each caller is, the operation of
-// each API call.
-using Sources =
-    std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>, Input<uint32_t>>>;
+// Of each process: its device records, and the operation that launched each piece of work.
+using Sources = std::vector<std::tuple<std::shared_ptr<DeviceRecords>, Input<uint32_t>>>;
 
 std::vector<DeviceSource> device_sources(const Sources& processes) {
   std::vector<DeviceSource> out;
-  for (const auto& [devices, callers, operations] : processes) {
-    if (callers.size() != devices->threads.size())
-      throw nb::value_error("a number for each thread");
-    out.push_back({devices.get(), values(callers), operations.data(), operations.size()});
-  }
+  for (const auto& [devices, operations] : processes)
+    out.push_back({devices.get(), operations.data(), operations.size()});
   return out;
 }
 
-// by, kinds, first, end, ids and titles of the operations of each process, instants.
+// by, ids and titles of the operations of each process, instants.
 using Titles = std::vector<std::tuple<Input<uint32_t>, Input<uint32_t>>>;
-using Query = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, Titles, Input<uint64_t>>;
+using Query = std::tuple<uint32_t, Titles, Input<uint64_t>>;
 
 BusyQuery busy_query(const Query& query, size_t processes) {
-  const auto& [by, kinds, first, end, titles, instants] = query;
-  BusyQuery out{by, kinds, first, end, {}, values(instants)};
+  const auto& [by, titles, instants] = query;
+  BusyQuery out{by, {}, values(instants)};
   for (const auto& [ids, numbers] : titles) {
     auto& own = out.titles.emplace_back();
     for (size_t i = 0; i < std::min(ids.size(), numbers.size()); ++i)
@@ -99,7 +95,6 @@ nb::dict busy_rows(const BusyTable& table) {
   d["device"] = column(table, [](auto& e) { return e.key.device; });
   d["operation"] = column(table, [](auto& e) { return e.key.operation; });
   d["kind"] = column(table, [](auto& e) { return e.key.kind; });
-  d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });
   d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
   std::vector<int64_t> bins;
   for (const auto& e : table.entries())
@@ -122,26 +117,29 @@ nb::list device_busy(const Sources& processes, const std::vector<Query>& queries
   return out;
 }
 
-nb::dict device_kernels(const Sources& processes, uint64_t first, uint64_t end, bool with_queue) {
+nb::dict device_use(const Sources& processes, uint64_t first, uint64_t end) {
   const auto sources = device_sources(processes);
-  KernelTable table;
+  UseTable table;
   {
     nb::gil_scoped_release release;
-    table = kernel_table(sources, first, end, with_queue);
+    table = use_of_devices(sources, first, end);
   }
   nb::dict d;
-  const char* fields[] = {"process", "thread",  "api",       "operation", "device", "stream",
-                          "name",    "kind",    "grid_x",    "grid_y",    "grid_z", "block_x",
-                          "block_y", "block_z", "registers", "shared"};
-  for (size_t i = 0; i < KernelKey::kFields; ++i)
-    d[fields[i]] = column(table, [i](auto& e) { return e.key.fields[i]; });
-  d["count"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.count); });
+  d["device"] = column(table, [](auto& e) { return e.key.n; });
   d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
-  d["bytes"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.bytes); });
-  d["launched"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.launched); });
-  d["launch_ns"] = column(table, [](auto& e) { return e.value.launch_ns; });
-  d["queue"] = column(table, [](auto& e) { return e.value.queue; });
+  d["short"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.kernels.count[0]); });
+  d["long"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.kernels.count[1]); });
   return d;
+}
+
+// Of intervals in order of their start: in how many periods of each length one lies.
+std::pair<uint64_t, uint64_t> periods(Input<int64_t> starts, Input<int64_t> ends, uint64_t first,
+                                      uint64_t end) {
+  Periods found;
+  for (size_t i = 0; i < std::min(starts.size(), ends.size()); ++i)
+    found.touch(first, end, static_cast<uint64_t>(starts.data()[i]),
+                static_cast<uint64_t>(ends.data()[i]));
+  return {found.count[0], found.count[1]};
 }
 
 }  // namespace
@@ -150,8 +148,8 @@ void bind_devices(nb::module_& m) {
   m.def("look_at_devices", &look_at_devices, nb::arg("process"), nb::arg("sources"),
         nb::arg("past"));
   m.def("device_busy", &device_busy, nb::arg("processes"), nb::arg("queries"));
-  m.def("device_kernels", &device_kernels, nb::arg("processes"), nb::arg("first"), nb::arg("end"),
-        nb::arg("with_queue"));
+  m.def("device_use", &device_use, nb::arg("processes"), nb::arg("first"), nb::arg("end"));
+  m.def("periods", &periods, nb::arg("starts"), nb::arg("ends"), nb::arg("first"), nb::arg("end"));
   nb::class_<DeviceRecords>(m, "Devices")
       .def_prop_ro(
           "threads", [](const DeviceRecords& d) { return to_numpy(std::vector(d.threads)); },

@@ -47,6 +47,7 @@ void take(ProcessSweep& past, std::shared_ptr<ProcessFiles> files, const std::ve
     if (thread >= past.threads.size()) throw nb::index_error("no such thread");
     return thread;
   };
+  past.devices.launches().expect(&devices);
   set_devices(past, devices, std::get<0>(launchers), std::get<1>(launchers), std::get<2>(launchers),
               own);
   if (samples.size()) past.follow_samples(sources_of(*files, samples), until);

@@ -49,6 +49,7 @@ void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devic
     if (index >= p.threads.size()) throw nb::index_error("no such thread");
     return index;
   };
+  p.devices.launches().expect_no_more_than(devices);
   set_devices(p, devices, threads, offsets, launchers, own);
 }
 

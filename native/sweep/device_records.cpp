@@ -332,15 +332,14 @@ std::unique_ptr<Spans<ApiCall>::Feed> DeviceRecords::api(std::vector<uint32_t> t
       });
 }
 
-std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of,
-                                                       bool all) const {
+std::unique_ptr<Spans<Work>::Feed> DeviceRecords::work(std::vector<uint32_t> stream_of) const {
   return in_order<DeviceRecord, Work>(
       kDeviceStream, past_.begun_works,
-      [streams = streams, numbers = std::move(stream_of), all](const DeviceRecord& r, Work& work) {
+      [streams = streams, numbers = std::move(stream_of)](const DeviceRecord& r, Work& work) {
         const uint32_t at = position(streams, cutaway::stream_of(r));
         if (at == streams.size() || streams[at] != cutaway::stream_of(r)) return false;
         work = {r.start, r.end, keeps_busy(r) ? numbers[at] : kNoStream, r};
-        return keeps_busy(r) || (all && r.kind == kOverhead);
+        return is_told(r);
       });
 }
 
@@ -348,7 +347,7 @@ std::unique_ptr<Spans<DeviceRecord>::Feed> DeviceRecords::records() const {
   return in_order<DeviceRecord, DeviceRecord>(kDeviceStream, 0,
                                               [](const DeviceRecord& r, DeviceRecord& record) {
                                                 record = r;
-                                                return true;
+                                                return is_told(r);
                                               });
 }
 

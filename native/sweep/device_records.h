@@ -27,6 +27,9 @@ struct Work {
 constexpr uint32_t kNoStream = UINT32_MAX;
 
 inline bool keeps_busy(const DeviceRecord& r) { return r.kind >= kKernel && r.kind <= kCollective; }
+inline bool is_kernel(const DeviceRecord& r) { return r.kind == kKernel || r.kind == kCollective; }
+// What tables tell of: it kept a device busy, or the accelerator's library took it for itself.
+inline bool is_told(const DeviceRecord& r) { return keeps_busy(r) || r.kind == kOverhead; }
 
 // Correlation ids mostly follow each other, so what is known of them is kept for groups of
 // neighbours.
@@ -35,6 +38,11 @@ struct CorrelationKey {
   uint64_t group;
   bool operator==(const CorrelationKey& o) const { return group == o.group; }
   uint64_t hash() const { return mix(group); }
+};
+struct DeviceNumber {
+  uint32_t n;
+  bool operator==(const DeviceNumber& o) const { return n == o.n; }
+  uint64_t hash() const { return mix(n); }
 };
 inline CorrelationKey group_key(uint64_t correlation) { return {correlation / kCorrelationGroup}; }
 
@@ -116,10 +124,9 @@ class DeviceRecords {
 
   // In order of start. `thread_of`: the number to give to each of `threads`.
   std::unique_ptr<Spans<ApiCall>::Feed> api(std::vector<uint32_t> thread_of) const;
-  // What makes a device busy; `all`: and what the accelerator's library took for itself.
   // `stream_of`: the number to give to each of `streams`.
-  std::unique_ptr<Spans<Work>::Feed> work(std::vector<uint32_t> stream_of, bool all) const;
-  std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // all of it, as it was recorded
+  std::unique_ptr<Spans<Work>::Feed> work(std::vector<uint32_t> stream_of) const;
+  std::unique_ptr<Spans<DeviceRecord>::Feed> records() const;  // the same, as it was recorded
   bool is_made(uint64_t correlation) const {
     return made_.thread_of(correlation) != Correlations::kNobody;
   }

@@ -98,8 +98,7 @@ uint32_t ProcessSweep::next_without_records() {
 
 void ProcessSweep::keep(uint64_t origin) {
   keeps_ = api_.remembers = work_.remembers = true;
-  totals_ = std::make_unique<DeviceTotals>();
-  totals_->set_origin(origin);
+  devices.set_origin(origin);
 }
 
 }  // namespace cutaway

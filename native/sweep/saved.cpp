@@ -24,8 +24,8 @@ std::vector<uint8_t> saved_events(Events& events, const Event* next) {
 std::vector<uint8_t> ProcessSweep::save() {
   reached_ = until_;
   begun();  // forgets what began before
-  std::vector<uint32_t>().swap(api_operation);
-  if (totals_) totals_->expect({});
+  devices.launches().expect(nullptr);
+  devices.forget_operations(work_.began() - work_.begun_since(reached_));
   saved_samples_ = samples_ ? saved_events(*samples_, sample_) : std::vector<uint8_t>{};
   Saver to;
   uint64_t count = threads.size();
@@ -40,13 +40,9 @@ std::vector<uint8_t> ProcessSweep::save() {
   uint64_t lanes = std::min<size_t>(lanes_.size(), 1);
   to(lanes);
   if (lanes) to(lanes_[0]);
-  bool totals = totals_ != nullptr;
-  to(totals);
-  if (totals) {
-    totals_->before_save();
-    to(*totals_);
-    totals_->after_load();
-  }
+  devices.before_save();
+  to(devices);
+  devices.after_load();
   return std::move(to.bytes);
 }
 
@@ -70,13 +66,8 @@ bool ProcessSweep::load(const uint8_t* bytes, size_t n) {
   from(lanes);
   lanes_.clear();
   if (from.ok() && lanes == 1) from(lanes_.emplace_back(0, 1, 2, true));
-  bool totals = false;
-  from(totals);
-  if (totals) {
-    totals_ = std::make_unique<DeviceTotals>();
-    from(*totals_);
-    totals_->after_load();
-  }
+  from(devices);
+  devices.after_load();
   loaded_ = keeps_ = api_.remembers = work_.remembers = true;
   if (!named_) forget_naming();
   return from.ok() && lanes <= 1 && sound();
@@ -91,7 +82,7 @@ bool ProcessSweep::sound() const {
   };
   const size_t known = contexts.entries().size();
   return conditions.sound() && unmarked_ <= kMostUnmarked &&
-         (lanes_.empty() || lanes_[0].sound()) && (!totals_ || totals_->sound()) &&
+         (lanes_.empty() || lanes_[0].sound()) && devices.sound() &&
          devices_sound() && slowest.durations.sound() &&
          all(thread_of_, [&](uint32_t t) { return below(t, threads.size()); }) &&
          all(contexts.entries(),

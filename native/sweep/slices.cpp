@@ -13,7 +13,7 @@ void ProcessSweep::iterate(uint32_t number, uint64_t began, uint64_t time) {
   const bool becomes_steady = start_up_.begin_iteration(number, time);
   if (becomes_steady) {
     if (!conditions.had.parted[0]) steps_startup = steps;
-    if (totals_) totals_->enter(1, time);
+    devices.enter(1, time);
     conditions.split(0, time);
   }
   if (slicing_ == kByIteration && !over_) set_slice(number, time);
@@ -69,7 +69,7 @@ void ProcessSweep::lead(uint64_t first_work, uint64_t steady) {
 
 void ProcessSweep::decide(bool startup) {
   if (!loaded_) return;
-  if (totals_) totals_->decide(startup);
+  devices.decide(startup);
   regroup([startup](uint32_t slice) { return slice != kUndecided ? slice : startup ? 0u : 1u; });
   if (startup || !conditions.had.parted[2]) return;
   conditions.end_startup_with_first_work();
@@ -124,18 +124,18 @@ void ProcessSweep::regroup(const std::function<uint32_t(uint32_t)>& slice_of) {
 void ProcessSweep::step_leader() {
   const LeaderMark mark = leader_.take();
   if (mark.what == LeaderMark::kEndsOwn || mark.what == LeaderMark::kEndsRun) {
-    if (totals_ && mark.what == LeaderMark::kEndsRun) totals_->enter(kShutDown, mark.time);
+    if (mark.what == LeaderMark::kEndsRun) devices.enter(kShutDown, mark.time);
     if ((mark.what == LeaderMark::kEndsOwn) == (start_up_.iterations > 0)) shut_down(mark.time);
     return;
   }
   if (mark.what == LeaderMark::kFirstWork) {
-    if (totals_ && !start_up_.over_since) totals_->enter(kUndecided, mark.time);
+    if (!start_up_.over_since) devices.enter(kUndecided, mark.time);
     if (slice_) return;
     steps_first_ = steps;
     conditions.split(2, mark.time);
     return set_slice(kUndecided, mark.time);
   }
-  if (totals_) totals_->enter(1, mark.time);
+  devices.enter(1, mark.time);
   if (start_up_.iterations && !everyone_follows_) return;
   if (!conditions.had.parted[0]) steps_startup = steps;
   conditions.split(0, mark.time);

@@ -67,6 +67,7 @@ class Spans {
     return starts_.size();
   }
   bool remembers = false;
+  uint64_t began() const { return began_; }
 
   template <class A>
   void members(A& a) {

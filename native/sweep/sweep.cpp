@@ -183,8 +183,7 @@ void ProcessSweep::step_api() {
   SweepThread& t = *threads[call.thread];
   note_cpu(call.start, call.end);
   advance(t, call.start);
-  api_operation.push_back(call.operation ? call.operation : operation_of(t));
-  if (totals_) totals_->launch(call, api_operation.back());
+  devices.launch(call, call.operation ? call.operation : operation_of(t));
   if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
   ++t.made.api_calls;
   if (!t.active) enter_context(t);
@@ -213,7 +212,7 @@ void ProcessSweep::step_work() {
   const bool ends = work_.end_is_next();
   const Work work = ends ? work_.end().span : work_.begin().span;
   const uint64_t time = ends ? work.end : work.start;
-  if (totals_) ends ? totals_->end(work) : totals_->begin(work);
+  ends ? devices.end(work) : devices.begin(work);
   if (work.stream == kNoStream) return;
   uint32_t& depth = stream_busy_[work.stream];
   depth += ends ? -1 : 1;

@@ -100,8 +100,6 @@ class ProcessSweep {
                        std::vector<std::vector<uint32_t>> stream_threads);
   // Numbers of streams (device << 32 | stream) that stay the same from look to look.
   std::vector<uint32_t> number_streams(const std::vector<uint64_t>& streams);
-  // Of a process whose past was folded, or is being: what its device work adds up to.
-  DeviceTotals* device_totals() { return totals_.get(); }
   size_t streams() const { return stream_keys_.size(); }
   uint64_t reached() const { return reached_; }  // by what was saved
   // API calls and device work that begin there or later and are in it all the same.
@@ -171,8 +169,8 @@ class ProcessSweep {
   Dense<OperationKey, Durations> operations;
   Dense<SampleKey, uint64_t> samples;
   Passes passes;
-  Slowest slowest;                      // iterations of the steady state
-  std::vector<uint32_t> api_operation;  // operation in force when each call was made
+  Slowest slowest;       // iterations of the steady state
+  DeviceTotals devices;  // what its device work adds up to
   const std::vector<Lanes>& lanes() const { return lanes_; }
   std::vector<Lanes>& lanes() { return lanes_; }
   Conditions conditions;
@@ -270,7 +268,6 @@ class ProcessSweep {
   std::vector<std::vector<uint32_t>> stream_threads_;  // who launched on each stream
   std::vector<uint32_t> stream_busy_;
   std::vector<uint64_t> stream_keys_;  // by number
-  std::unique_ptr<DeviceTotals> totals_;
   size_t without_records_ = 0;
   uint32_t busy_ = 0;  // streams
   StartUp start_up_;

@@ -1,51 +1,13 @@
 // What a sweep has found, as columns of NumPy arrays.
 #include "sweep/arrays.h"
 #include "sweep/bind.h"
+#include "sweep/columns.h"
 
 namespace nb = nanobind;
 
 namespace cutaway {
 
 namespace {
-
-// One row of a table, and whose it is.
-template <typename T>
-struct Row {
-  const T& row;
-  const ProcessSweep& sweep;
-  uint32_t process, first_thread;
-  ContextKey context(uint32_t i) const {
-    ContextKey key = sweep.contexts.entries()[i].key;
-    key.thread += first_thread;
-    return key;
-  }
-};
-
-// Builds one column after the other, of the rows of all processes.
-template <typename RowsOf>
-class Columns {
- public:
-  Columns(RunSweep& run, RowsOf rows_of) : run_(run), rows_of_(rows_of) {}
-
-  template <typename Get>
-  void add(const char* name, Get get) {
-    using T = std::decay_t<decltype(*rows_of_(*run_.processes[0]).begin())>;
-    using Value = std::decay_t<decltype(get(std::declval<Row<T>>()))>;
-    using Stored = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
-    std::vector<Stored> out;
-    for (uint32_t i = 0; i < run_.processes.size(); ++i)
-      for (const auto& row : rows_of_(*run_.processes[i]))
-        out.push_back(
-            static_cast<Stored>(get(Row<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
-    dict[name] = to_numpy(std::move(out));
-  }
-
-  nb::dict dict;
-
- private:
-  RunSweep& run_;
-  RowsOf rows_of_;
-};
 
 nb::dict cells(RunSweep& run) {
   Columns c(run, [](ProcessSweep& p) -> auto& { return p.cells; });
@@ -299,13 +261,9 @@ nb::dict tables_of(RunSweep& run) {
   d["processes"] = process_rows(run);
   d["run"] = run_row(run);
   d["units"] = units(run);
-  nb::list api, lanes;
-  for (auto& p : run.processes) api.append(to_numpy(std::move(p->api_operation)));
+  add_device_tables(run, d);
+  nb::list lanes;
   for (size_t i = 0; i < run.windows.size(); ++i) lanes.append(lane_rows(run, i));
-  d["api_operation"] = api;
-  nb::list totals;
-  for (uint32_t i = 0; i < run.processes.size(); ++i) totals.append(device_totals_of(run, i));
-  d["device_totals"] = totals;
   d["lanes"] = lanes;
   return d;
 }

@@ -58,15 +58,18 @@ class Devices:
     ) -> tuple[Bytes, NDArray[np.uint64], NDArray[np.uint64]]: ...
 
 _Ids = NDArray[np.uint32]
-_Query = tuple[int, int, int, int, list[tuple[_Ids, _Ids]], NDArray[np.uint64]]
+_Query = tuple[int, list[tuple[_Ids, _Ids]], NDArray[np.uint64]]
 
 def look_at_devices(process: Process, sources: Bytes, past: Bytes) -> Devices: ...
 def device_busy(
-    processes: list[tuple[Devices, _Ids, _Ids]], queries: list[_Query]
+    processes: list[tuple[Devices, _Ids]], queries: list[_Query]
 ) -> list[dict[str, NDArray[Any]]]: ...
-def device_kernels(
-    processes: list[tuple[Devices, _Ids, _Ids]], first: int, end: int, with_queue: bool
+def device_use(
+    processes: list[tuple[Devices, _Ids]], first: int, end: int
 ) -> dict[str, NDArray[Any]]: ...
+def periods(
+    starts: NDArray[np.int64], ends: NDArray[np.int64], first: int, end: int
+) -> tuple[int, int]: ...
 
 class Past:
     def __init__(

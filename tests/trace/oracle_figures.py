@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.devices import WHOLE_RUN
 from cutaway.analysis.intervals import length, union
-from cutaway.analysis.processes import FOREVER
 from cutaway.analysis.run import Run
 from cutaway.analysis.utilisation import (
     API,
@@ -65,7 +65,7 @@ def _devices(work: Structured) -> dict[str, Any]:
 
 
 def _launches(run: Run, works: list[Structured]) -> dict[str, Any]:
-    found = run.swept.devices.kernels((0, FOREVER), None, with_queue=False)
+    found = run.swept.devices.launched(WHOLE_RUN)
     launched = [work["correlation"][work["correlation"] != 0] for work in works]
     return {
         "gpu_with_corr": sum(map(len, launched)),

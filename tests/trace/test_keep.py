@@ -321,7 +321,7 @@ def test_the_energy_of_a_device_is_divided_by_its_totals(tmp_path: Path):
             process.log("sample", {"t": t, "gpu": [{"id": 0, "energy_mj": energy}]})
     keep(path, [500])
     run = cutaway.open(path)
-    assert any(run.swept.device_totals)
+    assert any(run.swept.devices.kept)
     first, second = (run.trace.processes[0].log.name(id) for id in (1, 2))
     found = run.energy()["gpu_joules"]
     assert found[first] == pytest.approx(6.0) and found[second] == pytest.approx(2.0)

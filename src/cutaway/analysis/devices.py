@@ -1,12 +1,12 @@
 """Device work and the calls that launched it: when devices were busy, and who launched what on which stream.
 
-The records stay on disk. The native core reads them in order for each question, with a few blocks in memory. Of a process that keeps
-its past as totals (`--keep`), the totals answer.
+The sweep adds all of it up (`native/sweep/device_totals.h`). When devices were busy over time is asked of the records that are there: they
+stay on disk, and the native core reads them in order with a few blocks in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -17,19 +17,23 @@ from numpy.typing import NDArray
 from cutaway import _sweep
 from cutaway.analysis.names import Names
 from cutaway.analysis.table import Table, objects
-from cutaway.vocabulary import DEVICE_LAYERS
 
 UNATTRIBUTED = "(unattributed)"
 """The operation of work whose launch is outside the recording."""
 WHOLE_RUN, ANY_KIND = 5, 255
 """A part and a kind of work in totals."""
+PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
+"""In which nvidia-smi looks for kernels, by product (native/sweep/periods.h)."""
 _BY = {
     "process": 1,
     "device": 2,
     "operation": 4,
     "kind": 8,
-}  # `BusyQuery::By` in native/sweep/device_tables.h
+}  # `BusyQuery::By` in native/sweep/device_time.h
 _NAMELESS = {0xFFFFFFFE: "name ?", 0xFFFFFFFF: UNATTRIBUTED}
+_PARTS = {0: "startup", 1: "steady", 2: "shutdown"}
+
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,6 @@ class Busy:
     """Asks for the time in which at least one piece of work ran, by any of process, device, operation and kind."""
 
     by: Sequence[str] = ()
-    kinds: Iterable[int] = tuple(DEVICE_LAYERS)
-    start: tuple[int, int] = (0, 1 << 63)  # of the work
     edges: NDArray[Any] = field(
         default_factory=lambda: np.zeros(0, np.uint64)
     )  # of bins, ascending
@@ -48,155 +50,100 @@ class Busy:
 
 
 @dataclass(frozen=True)
-class DeviceTotals:
-    """What the device work of a process adds up to that is not kept in full (native/sweep/device_totals.h). Of an operation and
-    a thread -1 is unknown. `unions` are busy times by device, operation, kind (255: any) and part; `devices` has the
-    busy time of each by part, and in how many periods a kernel ran, for each part and length of a period."""
-
-    kernels: dict[str, NDArray[np.int64]]
-    unions: dict[str, NDArray[np.int64]]
-    devices: dict[str, NDArray[np.int64]]
-
-
 class DeviceWork:
-    """The device work of a run. `threads`: of each process, positions by the number the system gave them; `operations`: what
-    the sweep found in force at each API call, in order of their start; `totals`: of those that keep no more."""
+    """The device work of a run. Columns are as in native/sweep/device_columns.cpp: `kernels` by all that is told of the work and by
+    the call that launched it, `unions` busy times by device, operation, kind and part, `use` that of each device. Of each
+    process: one look at its device records, the operation that launched each piece of work in them, and whether records were
+    given back (`--keep`)."""
 
-    def __init__(
-        self,
-        names: Names,
-        seen: Sequence[_sweep.Devices],
-        threads: Sequence[dict[int, int]],
-        operations: Sequence[NDArray[np.uint32]],
-        totals: Sequence[DeviceTotals | None],
-    ) -> None:
-        self._names, self._totals = names, totals
-        self._sources = {
-            i: (
-                devices,
-                np.array(
-                    [threads[i][tid] for tid in devices.threads.tolist()], np.uint32
-                ),
-                operations[i],
-            )
-            for i, devices in enumerate(seen)
-            if devices.works
-        }
+    names: Names
+    kernels: Columns
+    unions: Columns
+    use: Columns
+    seen: Sequence[_sweep.Devices]
+    operations: Sequence[NDArray[np.uint32]]
+    kept: Sequence[bool]
 
-    def busy(self, *asked: Busy, left: bool = False) -> list[Table]:
-        """For each question a table: its columns, `count`, `ns`, and `bins`, the time in each bin. Processes with totals are not
-        in it, unless what is `left` of their records counts, too."""
-        processes, sources = self._chosen(left)
+    def launched(self, part: int) -> Table:
+        """Work that began in a part of the run. Kernels and API calls are numbers of the run's names."""
+        rows = Table(self.kernels)
+        rows = rows.where((rows["slice"] == part) | (part == WHOLE_RUN))
+        process = rows["process"]
+        named = {}
+        for name in ("api", "name"):
+            named[name] = self.names.numbers(process, rows[name])
+        named["operation"] = self._operations(process, rows["operation"])
+        return rows.with_columns(named)
+
+    def busy_times(self, part: int) -> Table:
+        """How long work ran that began in a part of the run. Overlaps within a row count once; of `ANY_KIND` are those over all
+        kinds, and what the accelerator's library took for itself is on device -1."""
+        rows = Table(self.unions).where(part=part)
+        operation = self._operations(rows["process"], rows["operation"])
+        return rows.with_columns({"operation": operation})
+
+    def busy(self, *asked: Busy) -> list[Table]:
+        """For each question a table: its columns, `ns`, and `bins`, the time in each bin. Single records answer, so of a run that
+        gave some back (`--keep`) this is its last stretch."""
+        processes = self._with_records(range(len(self.seen)))
         queries = []
         titles = []
         for ask in asked:
-            named = processes.tolist() if "operation" in ask.by else []
+            named = processes if "operation" in ask.by else []
             ids, shown = self._titles(named, ask.title)
             by = sum(_BY[name] for name in ask.by)
-            kinds = sum(1 << kind for kind in ask.kinds)
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)
-            queries.append((by, kinds, max(ask.start[0], 0), ask.start[1], ids, edges))
+            queries.append((by, ids, edges))
             titles.append(shown)
+        answers = _sweep.device_busy(self._sources(processes), queries)
         out = []
-        for ask, found, texts in zip(
-            asked, _sweep.device_busy(sources, queries), titles, strict=True
-        ):
-            found["process"] = (
-                processes[found["process"]] if len(processes) else found["process"]
-            )
-            found["operation"] = (
-                texts[found["operation"]]
-                if "operation" in ask.by
-                else found["operation"]
-            )
-            found["bins"] = found["bins"].reshape(
-                len(found["ns"]), max(len(ask.edges) - 1, 0)
-            )
-            table = Table(found).select(*ask.by, "count", "ns", "bins")
+        for ask, found, texts in zip(asked, answers, titles, strict=True):
+            if processes:
+                found["process"] = np.array(processes)[found["process"]]
+            if "operation" in ask.by:
+                found["operation"] = texts[found["operation"]]
+            bins = max(len(ask.edges) - 1, 0)
+            found["bins"] = found["bins"].reshape(len(found["ns"]), bins)
+            table = Table(found).select(*ask.by, "ns", "bins")
             out.append(table.sort("process") if "process" in ask.by else table)
         return out
 
-    def kept_busy(self, part: int) -> Table:
-        """The busy times of processes with totals: process, device, operation, kind, ns, count."""
-        names = ("process", "device", "operation", "kind", "ns", "count")
-        tables = [Table.from_rows(names, [])]
-        for index, totals in self._kept():
-            if totals.unions:
-                rows = Table(totals.unions).where(part=part)
-                operation = self._operations(index, rows["operation"])
-                whose = {
-                    "process": np.full(len(rows), index, np.int64),
-                    "operation": operation,
-                }
-                tables.append(rows.with_columns(whose).select(*names))
-        return Table.concat(tables)
+    def used(self, part: int, span: tuple[int, int]) -> Table:
+        """Of each device how long it was busy in a part of the run (`ns`), and in how many short and long periods a kernel ran
+        (`PERIODS_NS`). Work of several processes at one time counts once, unless records were given back."""
+        full = [index for index, kept in enumerate(self.kept) if not kept]
+        processes = self._with_records(full)
+        first = max(span[0], 0)
+        found = _sweep.device_use(self._sources(processes), first, max(span[1], first))
+        both = Table.concat([Table(found), self._used_by_kept(part)])
+        return both.group(["device"], ["ns", "short", "long"]).sort("device")
 
-    def kernels(
-        self, start: tuple[int, int], part: int | None, *, with_queue: bool
-    ) -> Table:
-        """Work that begins in a stretch of time, added up by all that is told of it and by the call that launched it. Kernels
-        and API calls are numbers of the run's names. Of processes with totals it is that of a part of the run; without one, what
-        is left of their records. `with_queue` needs memory for each piece of work."""
-        processes, sources = self._chosen(left=part is None)
-        found = _sweep.device_kernels(sources, max(start[0], 0), start[1], with_queue)
-        operation = objects([""] * len(found["ns"]))
-        for at, index in enumerate(processes.tolist()):
-            mine = found["process"] == at
-            operation[mine] = self._operations(index, found["operation"][mine])
-        found["process"] = (
-            processes[found["process"]] if len(operation) else np.zeros(0, np.int64)
-        )
-        self._number_for_run(found)
-        tables = [Table({**found, "operation": operation})]
-        for index, totals in self._kept() if part is not None else ():
-            if totals.kernels:
-                tables.append(
-                    self._kept_kernels(index, totals.kernels, part).select(
-                        *tables[0].columns
-                    )
-                )
-        return Table.concat(tables).sort("process")
+    def _used_by_kept(self, part: int) -> Table:
+        rows = Table(self.use)
+        rows = rows.where(np.asarray(self.kept, bool)[rows["process"]])
+        parts = _PARTS.values() if part == WHOLE_RUN else [_PARTS.get(part, "")]
+        ns = np.zeros(len(rows), np.int64)
+        for name in parts:
+            if name:
+                ns += rows[f"{name}_ns"]
+        columns = {"device": rows["device"], "ns": ns}
+        of_part = "all" if part == WHOLE_RUN else _PARTS.get(part)
+        for length in ("short", "long"):
+            name = f"{of_part}_{length}"
+            columns[length] = rows[name] if name in rows else np.zeros_like(ns)
+        return Table(columns)
 
-    def _kept_kernels(
-        self, index: int, rows: dict[str, NDArray[np.int64]], part: int | None
-    ) -> Table:
-        shapes = {shape: rows[shape].reshape(-1, 3) for shape in ("grid", "block")}
-        axes = {}
-        for shape, sizes in shapes.items():
-            for i, axis in enumerate("xyz"):
-                axes[f"{shape}_{axis}"] = sizes[:, i]
-        table = Table(
-            {
-                **{name: column for name, column in rows.items() if name not in shapes},
-                **axes,
-            }
-        )
-        table = table.where((table["slice"] == part) | (part == WHOLE_RUN))
-        sums = {name: table[name].astype(float) for name in ("launch_ns", "queue")}
-        operation = self._operations(index, table["operation"])
-        whose = {
-            "process": np.full(len(table), index, np.int64),
-            "operation": operation,
-        }
-        numbered = {name: table[name] for name in ("api", "name")} | whose
-        self._number_for_run(numbered)
-        return table.with_columns({**sums, **numbered})
+    def _with_records(self, processes: Sequence[int]) -> list[int]:
+        return [index for index in processes if self.seen[index].works]
 
-    def _number_for_run(self, rows: dict[str, NDArray[Any]]) -> None:
-        for name in ("api", "name"):
-            rows[name] = self._names.numbers(rows["process"], rows[name])
+    def _sources(
+        self, processes: Sequence[int]
+    ) -> list[tuple[_sweep.Devices, NDArray[np.uint32]]]:
+        return [(self.seen[index], self.operations[index]) for index in processes]
 
-    def _chosen(self, left: bool) -> tuple[NDArray[np.int64], list[Any]]:
-        chosen = [index for index in self._sources if left or not self._totals[index]]
-        return np.array(chosen, np.int64), [self._sources[index] for index in chosen]
-
-    def _kept(self) -> Iterator[tuple[int, DeviceTotals]]:
-        return ((index, totals) for index, totals in enumerate(self._totals) if totals)
-
-    def _operations(self, index: int, ids: NDArray[Any]) -> NDArray[Any]:
-        """Texts of the operations that launched work; -1 is the largest number, too."""
-        ids = ids.astype(np.int64) & 0xFFFFFFFF
-        out = self._names.texts(self._names.numbers(index, ids))
+    def _operations(self, process: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
+        """Texts of the operations that launched work."""
+        out = self.names.texts(self.names.numbers(process, ids))
         for id, text in _NAMELESS.items():
             out[ids == id] = text
         return out
@@ -206,17 +153,29 @@ class DeviceWork:
     ) -> tuple[list[tuple[NDArray[np.uint32], NDArray[np.uint32]]], NDArray[Any]]:
         """Of each process the numbers of its operations by id, and the titles these stand for."""
         numbers: dict[str, int] = {}
-        texts = (*self._names.known, *_NAMELESS.values())
+        texts = (*self.names.known, *_NAMELESS.values())
         shown = [numbers.setdefault(title(text), len(numbers)) for text in texts]
         by_name = np.array(shown, np.uint32)
         out = []
         for process in processes:
-            of_run = self._names.of_process(process)
-            logged = np.flatnonzero(of_run < len(self._names.known))
+            of_run = self.names.of_process(process)
+            logged = np.flatnonzero(of_run < len(self.names.known))
             ids = np.append(logged, list(_NAMELESS)).astype(np.uint32)
             found = by_name[of_run[logged]]
             out.append((ids, np.append(found, by_name[-len(_NAMELESS) :])))
         return out, objects(list(numbers))
+
+
+def nvidia_smi(ran: Sequence[int], span_ns: int) -> dict[str, float]:
+    """What nvidia-smi would have shown, from the number of short and long periods in which a kernel ran: the share of them.
+
+    >>> nvidia_smi([3, 1], 1_000_000_000)
+    {'1/6 s': 0.42857142857142855, '1 s': 1.0}
+    """
+    shares = {}
+    for (name, period), count in zip(PERIODS_NS.items(), ran, strict=True):
+        shares[name] = min(1.0, count / max(-(-span_ns // period), 1))
+    return shares
 
 
 def launchers(

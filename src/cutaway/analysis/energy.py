@@ -125,7 +125,7 @@ def _used(
     run: Run, device: int, times: list[int], counts: list[int]
 ) -> dict[str, float]:
     """Joules of a device by launching operation; of a run that keeps totals, all time is one window."""
-    if any(run.swept.device_totals):
+    if any(run.swept.devices.kept):
         whole = np.array([[times[0], times[-1], counts[-1] - counts[0]]], np.int64)
         busy = (
             run.device_time(layers=False)

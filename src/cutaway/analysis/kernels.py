@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import ANY_KIND, WHOLE_RUN, Busy
+from cutaway.analysis.devices import ANY_KIND, WHOLE_RUN
 from cutaway.analysis.occupancy import multiprocessor, occupancy
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY
 from cutaway.analysis.table import Table, objects
@@ -46,7 +46,7 @@ def kernels(run: Run) -> Table:
     backpropagation  gemm_backward  kernel      3  600         40      0.125
     inference        gemm           kernel      3  240         10      0.125
     """
-    found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=True)
+    found = run.swept.devices.launched(part_of(run))
     shapes = {}
     for shape in ("grid", "block"):
         shapes[shape] = _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
@@ -78,11 +78,9 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
          0  inference        kernel  240      3
     """
     by = ("process", "device", "operation", *(("kind",) if layers else ()))
-    (found,) = run.swept.devices.busy(Busy(by=by, start=run.edges))
-    kept = run.swept.devices.kept_busy(part_of(run))
-    kept = kept.where((kept["device"] >= 0) & ((kept["kind"] != ANY_KIND) == layers))
-    out = Table.concat([table.select(*by, "ns", "count") for table in (found, kept)])
-    named = {"layer": _KINDS[out["kind"].astype(np.int64)]} if layers else {}
+    found = run.swept.devices.busy_times(part_of(run))
+    out = found.where((found["device"] >= 0) & ((found["kind"] != ANY_KIND) == layers))
+    named = {"layer": _KINDS[out["kind"]]} if layers else {}
     return (
         out.with_columns(named)
         .select(*by[:3], *named, "ns", "count")
@@ -113,12 +111,9 @@ def launched_work(run: Run) -> Table:
          0  backpropagation  cudaLaunchKernel  gemm_backward  600
     """
     by = ("process", "thread", "operation", "api", "name")
-    found = run.swept.devices.kernels(run.edges, part_of(run), with_queue=False)
+    found = run.swept.devices.launched(part_of(run))
     named = {name: run.swept.names.texts(found[name]) for name in ("api", "name")}
-    thread = (
-        found["thread"].astype(np.int32).astype(np.int64)
-    )  # the largest number is -1
-    return found.with_columns({**named, "thread": thread}).group(by, ["ns"])
+    return found.with_columns(named).group(by, ["ns"])
 
 
 def launch_waits(run: Run) -> Table:

@@ -43,7 +43,7 @@ def process_table(run: Run) -> Table:
     rows = []
     for index, process in enumerate(trace.processes):
         own = table["process"] == index
-        seen = swept.seen[index]
+        seen = swept.devices.seen[index]
         counts = ("events", "damaged", "implausible", "disordered")
         events, *bad = (int(swept.threads[name][own].sum()) for name in counts)
         ended = process.log.exit or {}
@@ -151,7 +151,7 @@ def life(swept: Swept, index: int) -> tuple[int, int]:
     start, end = known_life(swept.trace.processes[index])
     start = start or min(swept.threads["first"][own].tolist(), default=0)
     return start, max(
-        start, end, *swept.threads["end"][own].tolist(), swept.seen[index].end
+        start, end, *swept.threads["end"][own].tolist(), swept.devices.seen[index].end
     )
 
 

@@ -201,7 +201,7 @@ def device_timeline(run: Run, bins: int = 1000) -> Table:
          0      1500  540
     """
     edges = Bins.over(*run.span, bins).edges
-    (found,) = run.swept.devices.busy(Busy(by=("device",), edges=edges), left=True)
+    (found,) = run.swept.devices.busy(Busy(by=("device",), edges=edges))
     found = found.sort("device")
     at, bin = np.nonzero(found["bins"])
     return Table(

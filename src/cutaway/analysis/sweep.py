@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
-from cutaway.analysis.devices import DeviceTotals, DeviceWork, launchers
+from cutaway.analysis.devices import DeviceWork, launchers
 from cutaway.analysis.names import Calls, Names
 from cutaway.analysis.stages import Stages, find_stages
 from cutaway.errors import CutawayError
@@ -99,30 +99,10 @@ class Swept:
     own_steady: NDArray[
         np.int64
     ]  # when the start-up of each process ended by its own iterations; 0: it has no second one
-    seen: list[_sweep.Devices]  # one look at the device records of each process
-    device_totals: list[
-        DeviceTotals | None
-    ]  # of each process whose device records are not all here
-    api_operation: list[
-        NDArray[np.uint32]
-    ]  # what was in force at each API call, in order of their start
-    os_threads: list[
-        dict[int, int]
-    ]  # of each process: positions by the number the system gave them
+    devices: DeviceWork
     units: list[NDArray[np.uint8]]
     lanes: list[Lanes]
     overlap: Columns | None
-
-    @cached_property
-    def devices(self) -> DeviceWork:
-        """Answers what tables about device work ask."""
-        return DeviceWork(
-            self.names,
-            self.seen,
-            self.os_threads,
-            self.api_operation,
-            self.device_totals,
-        )
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:
@@ -130,7 +110,7 @@ class Swept:
         takes a pass of its own."""
         found = self.overlap
         if found is None:
-            native, _, _ = _prepare(self.trace, self.seen, with_past=False)
+            native, _ = _prepare(self.trace, self.devices.seen, with_past=False)
             found = native.overlap(self.stages.steady_ns, self.stages.over_ns)
         return _parts(found, "of")
 
@@ -187,7 +167,7 @@ def sweep(
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices, stages and iterations
     is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
     seen = (
-        known.seen
+        known.devices.seen
         if known
         else [process.look_at_devices() for process in trace.processes]
     )
@@ -217,14 +197,13 @@ def _iterations_of_leader(swept: Swept) -> _Marks:
 
 def _prepare(
     trace: Trace, seen: list[_sweep.Devices], with_past: bool
-) -> tuple[_sweep.Sweep, list[ThreadName], list[dict[int, int]]]:
+) -> tuple[_sweep.Sweep, list[ThreadName]]:
     native = _sweep.Sweep()
     names: list[ThreadName] = []
-    os_threads = []
     for index, (process, devices) in enumerate(zip(trace.processes, seen, strict=True)):
         past = process.past if with_past else None
         try:
-            os_threads.append(_add(native, index, process, names, devices, past))
+            _add(native, index, process, names, devices, past)
         except ValueError as error:
             if not past:
                 raise
@@ -232,14 +211,14 @@ def _prepare(
             raise CutawayError(
                 f"{process.folder / 'past.bin'} is damaged ({error}); {remedy}."
             ) from None
-    return native, names, os_threads
+    return native, names
 
 
 def _sweep_once(
     trace: Trace, seen: list[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
     by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
-    native, threads, os_threads = _prepare(trace, seen, with_past=not by_iteration)
+    native, threads = _prepare(trace, seen, with_past=not by_iteration)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
     native.follow_leader(*leader, even_with_iterations=stages.by_first_work)
     for index, own in enumerate(stages.own_ends):
@@ -288,13 +267,15 @@ def _sweep_once(
         else None,
         stages=stages,
         own_steady=found["processes"]["steady_ns"],
-        seen=seen,
-        device_totals=[
-            DeviceTotals(**totals) if totals else None
-            for totals in found["device_totals"]
-        ],
-        api_operation=found["api_operation"],
-        os_threads=os_threads,
+        devices=DeviceWork(
+            names,
+            found["kernels"],
+            found["unions"],
+            found["use"],
+            seen,
+            found["work_operation"],
+            [not by_iteration and bool(p.past) for p in trace.processes],
+        ),
         units=found["units"],
         lanes=[
             _lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)
@@ -343,7 +324,7 @@ def _add(
     names: list[ThreadName],
     devices: _sweep.Devices,
     past: Past | None,
-) -> dict[int, int]:
+) -> None:
     native.add_process(process.native(), past.state if past else NOTHING)
     by_tid: dict[int, int] = {}
     own: list[int] = []
@@ -366,7 +347,6 @@ def _add(
     threads = [by_tid[tid] for tid in callers]
     if devices.calls or devices.works:
         native.set_device_work(index, devices, *launchers(devices, threads, own))
-    return by_tid
 
 
 def ordered_threads(process: ProcessTrace, callers: Sequence[int]) -> list[int]:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.devices import UNATTRIBUTED, WHOLE_RUN, Busy
+from cutaway.analysis.devices import UNATTRIBUTED, WHOLE_RUN, nvidia_smi
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.kernels import part_of
-from cutaway.analysis.processes import FOREVER, busy_ns, meters, samples_in
-from cutaway.analysis.sweep import STARTUP, STEADY
+from cutaway.analysis.processes import busy_ns, meters, samples_in
 from cutaway.trace.format import DEVICE_DTYPE, Structured
 from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import (
@@ -38,11 +37,10 @@ PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 """Bits of the masks by which `Swept.conditions` is indexed."""
 _THREAD, _EXECUTING, _DEVICE = 1, 2, 4
 """Bits of the masks by which `Swept.process_conditions` is indexed."""
-PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 _OTHER_MAKERS = re.compile(
     r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE
 )
-KERNELS = [DeviceKind.KERNEL, DeviceKind.COLLECTIVE]
+KERNELS = (DeviceKind.KERNEL, DeviceKind.COLLECTIVE)
 
 
 def held(masks: NDArray[np.int64], *any_of: int, none_of: int = 0) -> int:
@@ -66,17 +64,14 @@ def utilisation(run: Run) -> dict[str, Any]:
     swept = run.swept
     found = usage(run)
     # Time that the accelerator's own profiling library says it took (CUPTI's overhead records).
-    (own,) = swept.devices.busy(
-        Busy(by=("process",), kinds=[DeviceKind.OVERHEAD], start=run.edges)
-    )
+    own = swept.devices.busy_times(part_of(run)).where(kind=DeviceKind.OVERHEAD)
     # Over several processes the masks take a pass of their own.
     any_work = bool(found["devices"])
     masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
-    kept = swept.devices.kept_busy(part_of(run)).where(kind=DeviceKind.OVERHEAD)
     return found | {
         "device_busy_ns": held(masks, DEVICE),
         "device_busy_all_waiting_ns": held(masks, DEVICE, none_of=EXECUTING),
-        "device_collector_ns": int(own["ns"].sum() + kept["ns"].sum()),
+        "device_collector_ns": int(own["ns"].sum()),
         "processes": [
             {
                 "process": index,
@@ -135,85 +130,18 @@ def usage(run: Run) -> dict[str, Any]:
     }
 
 
-def smi_share(busy: NDArray[np.int64], span: tuple[int, int], period: int) -> float:
-    """Share of the periods of `span` that contain busy time; the last period may be shorter.
-
-    >>> smi_share(np.array([[0, 1], [150, 160]]), (0, 400), 100)
-    0.5
-    """
-    periods = max(-(-(span[1] - span[0]) // period), 1)
-    first = np.clip((busy[:, 0] - span[0]) // period, 0, periods - 1)
-    last = np.clip((busy[:, 1] - 1 - span[0]) // period, 0, periods - 1)
-    return length(union(first, last + 1)) / periods
-
-
 def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
-    """Of each device how long it was busy, and what nvidia-smi would have shown. Work of several processes on one device at one
-    time counts once, unless it is known as totals only (`--keep`)."""
-    edges = [
-        np.append(np.arange(*span, period), span[1]) for period in PERIODS_NS.values()
-    ]
-    smi = (Busy(by=("device",), kinds=KERNELS, edges=periods) for periods in edges)
-    busy, *sampled = run.swept.devices.busy(
-        Busy(by=("device",), edges=np.array(span)), *smi
-    )
-    out: dict[str, Any] = {
-        str(row["device"]): {
-            "busy_ns": row["bins"][0],
-            "busy": _share(row["bins"][0], span[1] - span[0]),
-            "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0),
-        }
-        for row in busy.sort("device")
-    }
-    for name, periods in zip(PERIODS_NS, sampled, strict=True):
-        for device, bins in zip(
-            periods["device"].tolist(), periods["bins"], strict=True
-        ):
-            out[str(device)]["nvidia_smi"][name] = np.count_nonzero(bins) / max(
-                len(bins), 1
-            )
+    """Of each device how long it was busy, and what nvidia-smi would have shown."""
     span_ns = span[1] - span[0]
-    for known in (
-        known for known in run.swept.device_totals if known and known.devices
-    ):
-        columns = (
-            known.devices["ns"].reshape(-1, 3),
-            known.devices["periods"].reshape(-1, 3, 2),
-        )
-        for device, ns, ran in zip(
-            known.devices["device"].tolist(), *columns, strict=True
-        ):
-            busy_ns, counts = _kept(run, ns, ran)
-            before = out.setdefault(
-                str(device),
-                {
-                    "busy_ns": 0,
-                    "busy": 0.0,
-                    "nvidia_smi": dict.fromkeys(PERIODS_NS, 0.0),
-                },
-            )
-            before["busy_ns"] = min(before["busy_ns"] + busy_ns, span_ns)
-            before["busy"] = _share(before["busy_ns"], span_ns)
-            for (name, period), count in zip(PERIODS_NS.items(), counts, strict=True):
-                share = before["nvidia_smi"][name] + count / max(
-                    -(-span_ns // period), 1
-                )
-                before["nvidia_smi"][name] = min(1.0, share)
+    out: dict[str, Any] = {}
+    for row in run.swept.devices.used(part_of(run), span):
+        busy_ns = min(row["ns"], span_ns)
+        out[str(row["device"])] = {
+            "busy_ns": busy_ns,
+            "busy": _share(busy_ns, span_ns),
+            "nvidia_smi": nvidia_smi((row["short"], row["long"]), span_ns),
+        }
     return out
-
-
-def _kept(
-    run: Run, ns: NDArray[np.int64], periods: NDArray[np.int64]
-) -> tuple[int, list[int]]:
-    """Of the totals of a device (by slice; by part and length of a period), those of this part of the run."""
-    whole, startup, steady = periods.tolist()
-    part = part_of(run)
-    if part == WHOLE_RUN or (run.part == "steady" and not run.stages.steady_ns):
-        return int(ns.sum()), whole
-    counts = {STARTUP: startup, STEADY: steady}.get(part, [0, 0])
-    if part >= 0:
-        return (int(ns[part]), counts)
-    return (0, [0, 0])
 
 
 def _share(part: int, whole: int) -> float:
@@ -239,7 +167,7 @@ def summary(run: Run) -> dict[str, Any]:
     imported.pop("k", None)
     return {
         **_times(run, work),
-        **_counts(run, work),
+        **_counts(run),
         "devices": sorted({str(d["name"]) for d in devices if d.get("name")}),
         "sm_count": sorted(
             {int(d["sms"]) for d in devices if isinstance(d.get("sms"), int)}
@@ -278,20 +206,21 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
     }
 
 
-def _counts(run: Run, work: Structured) -> dict[str, Any]:
+def _counts(run: Run) -> dict[str, Any]:
     swept = run.swept
     cells = swept.cells
-    found = swept.devices.kernels((0, FOREVER), None, with_queue=False)
-    kinds = np.bincount(work["kind"], minlength=max(DEVICE_LAYERS) + 1).tolist()
+    found = swept.devices.launched(WHOLE_RUN)
+    of_kind = found.group(["kind"], ["count"])
+    kinds = dict(zip(of_kind["kind"].tolist(), of_kind["count"].tolist(), strict=True))
     backend = cells["layer"] == THREAD_LAYERS.index("backend")
     threads = np.unique(cells["thread"][backend & (cells["calls"] > 0)])
     hosts = [swept.thread_names[thread] for thread in threads.tolist()]
     return {
-        "n_kernel": kinds[DeviceKind.KERNEL] + kinds[DeviceKind.COLLECTIVE],
-        "n_memcpy": kinds[DeviceKind.MEMCPY],
-        "n_memset": kinds[DeviceKind.MEMSET],
-        "n_gpu": len(work),
-        "n_api": sum(devices.calls for devices in swept.seen),
+        "n_kernel": sum(kinds.get(kind, 0) for kind in KERNELS),
+        "n_memcpy": kinds.get(DeviceKind.MEMCPY, 0),
+        "n_memset": kinds.get(DeviceKind.MEMSET, 0),
+        "n_gpu": sum(kinds.values()),
+        "n_api": sum(devices.calls for devices in swept.devices.seen),
         "n_cpu_op": int(cells["calls"][backend].sum()),
         # The lanes of a thread whose events overlapped are one.
         "cpu_threads": len({(name.process, name.tid & 0xFFFFFF) for name in hosts}),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
+from cutaway.analysis.devices import nvidia_smi
 from cutaway.analysis.intervals import length, union
 from cutaway.analysis.processes import (
     HELPER,
@@ -21,7 +22,7 @@ from cutaway.analysis.processes import (
     parents_of,
     role_of,
 )
-from cutaway.analysis.utilisation import KERNELS, PERIODS_NS, smi_share
+from cutaway.analysis.utilisation import KERNELS
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.log import Log
@@ -395,10 +396,10 @@ class LiveRun:
         for device in np.unique(spans[:, 0]).tolist():
             own = spans[spans[:, 0] == device]
             busy = length(union(own[:, 1], own[:, 2])) / (span[1] - span[0])
-            out[device] = (
-                busy,
-                smi_share(own[own[:, 3] == 1, 1:3], span, PERIODS_NS["1/6 s"]),
-            )
+            kernels = union(*own[own[:, 3] == 1, 1:3].T)
+            starts, ends = kernels.T.copy()
+            ran = _sweep.periods(starts, ends, *span)
+            out[device] = busy, nvidia_smi(ran, span[1] - span[0])["1/6 s"]
         return out
 
     def meters(self) -> tuple[dict[int, dict[str, Any]], dict[str, Any]]:

@@ -133,9 +133,7 @@ class LaneBuilder:
             for window in self.windows
         ]
         rows: dict[tuple[int, int], int] = {}
-        for window, found in zip(
-            self.windows, work.busy(*asked, left=True), strict=True
-        ):
+        for window, found in zip(self.windows, work.busy(*asked), strict=True):
             found = found.sort(*by)
             for row, bins in zip(found, found["bins"], strict=True):
                 at = row["process"], row["device"]
