@@ -11,6 +11,7 @@ void bind_reader(nanobind::module_& m);
 void bind_devices(nanobind::module_& m);
 void bind_sweep(nanobind::module_& m);
 void bind_keep(nanobind::module_& m);
+void bind_live(nanobind::module_& m);
 
 // Everything the sweep of a run has found, as columns by table.
 nanobind::dict tables_of(RunSweep& run);

@@ -127,7 +127,8 @@ nb::dict device_use(const Sources& processes, uint64_t first, uint64_t end) {
   nb::dict d;
   d["device"] = column(table, [](auto& e) { return e.key.n; });
   d["ns"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.ns); });
-  d["short"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.kernels.count[0]); });
+  d["short"] =
+      column(table, [](auto& e) { return static_cast<int64_t>(e.value.kernels.count[0]); });
   d["long"] = column(table, [](auto& e) { return static_cast<int64_t>(e.value.kernels.count[1]); });
   return d;
 }

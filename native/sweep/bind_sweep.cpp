@@ -23,7 +23,7 @@ ProcessSweep& process_at(RunSweep& run, uint32_t process) {
 // for others.
 uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files, Input<uint8_t> state) {
   const uint32_t added = run.add_process(std::move(files));
-  if (state.size() && !run.processes[added]->load(state.data(), state.size()))
+  if (state.size() && !run.processes[added]->past.load(state.data(), state.size()))
     throw nb::value_error("damaged totals");
   return added;
 }
@@ -32,11 +32,11 @@ uint32_t add_process(RunSweep& run, std::shared_ptr<ProcessFiles> files, Input<u
 // is.
 uint32_t add_thread(RunSweep& run, uint32_t process, uint32_t id, Input<uint8_t> sources) {
   if (process + 1 != run.processes.size()) throw nb::index_error("not the last process");
-  return run.add_thread(process, id, sources_of(*process_at(run, process).files(), sources));
+  return run.add_thread(process, id, sources_of(*process_at(run, process).timeline.files, sources));
 }
 
 void add_samples(RunSweep& run, uint32_t process, Input<uint8_t> sources) {
-  run.add_samples(process, sources_of(*process_at(run, process).files(), sources));
+  run.add_samples(process, sources_of(*process_at(run, process).timeline.files, sources));
 }
 
 // `threads`: for each that made API calls, which of the run it is. Threads that launched on stream
@@ -46,7 +46,7 @@ void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devic
   ProcessSweep& p = process_at(run, process);
   const auto own = [&](uint32_t thread) {
     const uint32_t index = thread - run.first_thread[process];
-    if (index >= p.threads.size()) throw nb::index_error("no such thread");
+    if (index >= p.timeline.threads.size()) throw nb::index_error("no such thread");
     return index;
   };
   p.devices.launches().expect_no_more_than(devices);
@@ -55,7 +55,7 @@ void set_device_work(RunSweep& run, uint32_t process, const DeviceRecords& devic
 
 void slice_by(RunSweep& run, uint8_t slicing) {
   if (slicing > kByIteration) throw nb::value_error("no such slicing");
-  for (auto& p : run.processes) p->slice_by(static_cast<Slicing>(slicing));
+  for (auto& p : run.processes) p->timeline.ledger.slicing = static_cast<Slicing>(slicing);
 }
 
 void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices,
@@ -64,7 +64,7 @@ void follow_leader(RunSweep& run, Input<uint64_t> times, Input<uint32_t> slices,
   std::vector<LeaderMark> marks;
   for (size_t i = 0; i < times.size(); ++i) marks.push_back({times.data()[i], slices.data()[i]});
   for (auto& p : run.processes) {
-    p->decide(!even_with_iterations);
+    if (p->past.is_loaded()) p->slices.decide(!even_with_iterations);
     p->follow_leader(marks, even_with_iterations);
   }
 }
@@ -90,7 +90,7 @@ nb::dict run_all(RunSweep& run) {
   {
     nb::gil_scoped_release release;
     run.run();
-    for (auto& p : run.processes) p->divide_by_samples();
+    for (auto& p : run.processes) p->timeline.ledger.divide_by_samples();
   }
   return tables_of(run);
 }

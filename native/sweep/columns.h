@@ -7,12 +7,12 @@ namespace cutaway {
 
 // One row of a table, and whose it is.
 template <typename T>
-struct Row {
+struct TableRow {
   const T& row;
   const ProcessSweep& sweep;
   uint32_t process, first_thread;
   ContextKey context(uint32_t i) const {
-    ContextKey key = sweep.contexts.entries()[i].key;
+    ContextKey key = sweep.timeline.ledger.contexts.entries()[i].key;
     key.thread += first_thread;
     return key;
   }
@@ -27,13 +27,13 @@ class Columns {
   template <typename Get>
   void add(const char* name, Get get) {
     using T = std::decay_t<decltype(*rows_of_(*run_.processes[0]).begin())>;
-    using Value = std::decay_t<decltype(get(std::declval<Row<T>>()))>;
+    using Value = std::decay_t<decltype(get(std::declval<TableRow<T>>()))>;
     using Stored = std::conditional_t<std::is_same_v<Value, uint64_t>, int64_t, Value>;
     std::vector<Stored> out;
     for (uint32_t i = 0; i < run_.processes.size(); ++i)
       for (const auto& row : rows_of_(*run_.processes[i]))
-        out.push_back(
-            static_cast<Stored>(get(Row<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
+        out.push_back(static_cast<Stored>(
+            get(TableRow<T>{row, *run_.processes[i], i, run_.first_thread[i]})));
     dict[name] = to_numpy(std::move(out));
   }
 

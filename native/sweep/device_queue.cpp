@@ -11,7 +11,8 @@ void DeviceQueue::add(uint64_t launched, uint64_t started, uint32_t row) {
   const auto first =
       std::lower_bound(waiting.begin(), waiting.end(), launched,
                        [](const Waiting& w, uint64_t time) { return w.launched < time; });
-  const bool together = !has_early_ && first != waiting.end() && waiting.back().launched == launched;
+  const bool together =
+      !has_early_ && first != waiting.end() && waiting.back().launched == launched;
   if (together) {
     own.length = waiting.back().length;
   } else {

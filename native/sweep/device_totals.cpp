@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sweep/sweep.h"
+#include "sweep/tables.h"
 
 namespace cutaway {
 

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "sweep/blocked.h"
-#include "sweep/sweep.h"
+#include "sweep/ledger.h"
 
 namespace cutaway {
 
 // Of the samples in one context that found its thread in Python.
-struct ProcessSweep::Asleep {
+struct Ledger::Asleep {
   uint64_t all = 0;
   std::map<uint32_t, uint64_t> in;  // by call, as `blocked_in` has it
 };
@@ -36,7 +36,7 @@ double variance(uint64_t ns, uint64_t count, uint64_t all) {
 
 }  // namespace
 
-void ProcessSweep::divide_by_samples() {
+void Ledger::divide_by_samples() {
   std::map<uint32_t, Asleep> found;
   for (const auto& [key, count] : samples.entries()) {
     if (!is_divided(key)) continue;
@@ -60,8 +60,8 @@ void ProcessSweep::divide_by_samples() {
 }
 
 // One iteration has too few samples of its own: it is divided as all of them are.
-uint32_t ProcessSweep::whole_of(uint32_t context) {
-  if (slicing_ != kByIteration) return context;
+uint32_t Ledger::whole_of(uint32_t context) {
+  if (slicing != kByIteration) return context;
   ContextKey key = contexts.entries()[context].key;
   key.slice = 0;
   return contexts.find_or_add(key);
@@ -69,14 +69,14 @@ uint32_t ProcessSweep::whole_of(uint32_t context) {
 
 // What a thread is doing while it sleeps: a name that only the rule gave (namer.h) does not hold
 // then.
-uint32_t ProcessSweep::sleeper(uint32_t context, uint32_t call) {
+uint32_t Ledger::sleeper(uint32_t context, uint32_t call) {
   ContextKey key = contexts.entries()[context].key;
   if (call >= kGilCall || key.why <= kByFramework) return context;
   key.operation = key.why = 0;
   return contexts.find_or_add(key);
 }
 
-void ProcessSweep::divide(uint32_t at, const Asleep& asleep) {
+void Ledger::divide(uint32_t at, const Asleep& asleep) {
   const uint64_t ns = cells[at].ns;
   const uint32_t context = cells[at].context, busy = cells[at].state & 3;
   uint64_t counted = 0, moved = 0;
@@ -88,7 +88,7 @@ void ProcessSweep::divide(uint32_t at, const Asleep& asleep) {
     Cell& cell = cells[cell_of(to, uint32_t{kWait} << 3 | 1u << 2 | busy)];
     cell.ns += until - moved;
     cell.variance += variance(ns, count, asleep.all);
-    sites[sites.find_or_add({slicing_ == kByStart ? to : 0, call, kPython})].ns += until - moved;
+    sites[sites.find_or_add({slicing == kByStart ? to : 0, call, kPython})].ns += until - moved;
     moved = until;
   }
   cells[at].ns -= moved;

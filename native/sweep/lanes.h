@@ -1,5 +1,6 @@
 // Time in equal bins, for drawing: what each thread did in each, and how many steps and iterations
-// there were. Bins grow with the run: when it goes beyond the last one, neighbours are joined.
+// there were. When the run goes beyond the last bin, neighbours are joined (bins grow with the
+// run), or the first ones are forgotten (the bins slide), or what comes then is left out.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -30,6 +31,13 @@ class Lanes {
         count_(count),
         grows_(grows) {}
 
+  // The newest bins only; they begin at multiples of their width.
+  static Lanes sliding(uint64_t width, uint32_t count) {
+    Lanes out(0, width, count, false);
+    out.slides_ = true;
+    return out;
+  }
+
   uint32_t row(const LaneKey& key) {
     const uint32_t at = rows.find_or_add(key);
     rows[at].resize(count_);
@@ -43,6 +51,17 @@ class Lanes {
 
   void count(std::vector<uint64_t>& what, uint64_t at, uint64_t n) {
     if (locate(at)) what[bin_] += n;
+  }
+
+  // What happened between two instants; all of it counts for the last if the bins do not slide.
+  void count_between(std::vector<uint64_t>& what, uint64_t from, uint64_t to, uint64_t n) {
+    if (!slides_) return count(what, to, n);
+    slide_to(to);
+    const uint64_t first = std::min(from, to) / width_, bins = to / width_ - first + 1;
+    for (uint64_t bin = std::max(first, origin_ / width_); bin - first < bins; ++bin) {
+      const uint64_t before = n * (bin - first) / bins, after = n * (bin - first + 1) / bins;
+      what[bin - origin_ / width_] += after - before;
+    }
   }
 
   bool holds(uint64_t time) const {
@@ -84,6 +103,7 @@ class Lanes {
                        [&](const auto& entry) { return fits(entry.value); });
   }
 
+  uint64_t origin() const { return origin_; }
   uint64_t width() const { return width_; }
   uint32_t count() const { return count_; }
   Dense<LaneKey, std::vector<uint64_t>> rows;
@@ -95,8 +115,24 @@ class Lanes {
       bins[i] = 2 * i + 1 < count_ ? bins[2 * i] + bins[2 * i + 1] : 0;
   }
 
+  void slide_to(uint64_t time) {
+    const uint64_t newest = time / width_, first = origin_ / width_;
+    if (newest < first + count_) return;
+    const uint64_t by = std::min<uint64_t>(newest - count_ + 1 - first, count_);
+    for (auto& entry : rows.entries()) slide(entry.value, by);
+    slide(steps, by);
+    slide(iterations, by);
+    origin_ = (newest - count_ + 1) * width_;
+    here_ = kNowhere;
+  }
+  static void slide(std::vector<uint64_t>& bins, uint64_t by) {
+    bins.erase(bins.begin(), bins.begin() + static_cast<std::ptrdiff_t>(by));
+    bins.resize(bins.size() + by);
+  }
+
   bool locate(uint64_t time) {
     if (here_ != kNowhere && time - here_ < width_) return true;
+    if (slides_) slide_to(time);
     if (time < origin_) return false;
     uint64_t bin = (time - origin_) / width_;
     for (; grows_ && bin >= count_; bin /= 2) join_bins();
@@ -108,7 +144,7 @@ class Lanes {
 
   uint64_t origin_, width_;
   uint32_t count_;
-  bool grows_;
+  bool grows_, slides_ = false;
   static constexpr uint64_t kNowhere = UINT64_MAX;
   uint64_t here_ = kNowhere;  // where the bin of the last time begins, and which it is
   uint32_t bin_ = 0;

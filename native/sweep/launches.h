@@ -1,5 +1,5 @@
-// Which API call launched a piece of device work. A call is remembered for as long as work of it may
-// come.
+// Which API call launched a piece of device work. A call is remembered for as long as work of it
+// may come.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -103,4 +103,5 @@ NB_MODULE(_sweep, m) {
   bind_devices(m);
   bind_sweep(m);
   bind_keep(m);
+  bind_live(m);
 }

@@ -4,10 +4,10 @@
 
 namespace cutaway {
 
-void Passes::limit(uint64_t paused_since) {
+void Passes::limit(std::vector<Pause>& pauses, uint64_t paused_since) {
   if (iterations.size() < kMost) return;
   const size_t old = iterations.size() / 2;
-  forget_pauses(old, std::min(iterations[old].time, paused_since));
+  forget_pauses(pauses, old, std::min(iterations[old].time, paused_since));
   join(old);
 }
 
@@ -36,7 +36,7 @@ void Passes::join(size_t old) {
 
 // Pauses in the first of the iterations become a length of each. Those stay that tell where an
 // iteration ended whose successor nobody marked.
-void Passes::forget_pauses(size_t rows, uint64_t until) {
+void Passes::forget_pauses(std::vector<Pause>& pauses, size_t rows, uint64_t until) {
   std::sort(pauses.begin(), pauses.end(),
             [](const Pause& a, const Pause& b) { return a.start < b.start; });
   std::vector<Pause> kept;

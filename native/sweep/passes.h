@@ -1,4 +1,4 @@
-// The iterations of a process, and when its threads were paused.
+// The iterations of a process.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,21 +11,20 @@ namespace cutaway {
 class Passes {
  public:
   // Of a run that keeps only its last stretch in full: makes room if there are too many. No pause
-  // that lasts began before `paused_since`.
-  void limit(uint64_t paused_since);
+  // that lasts began before `paused_since`; those that are forgotten become a length.
+  void limit(std::vector<Pause>& pauses, uint64_t paused_since);
 
   template <class A>
   void members(A& a) {
-    a(iterations, pauses);
+    a(iterations);
   }
   std::vector<Iteration> iterations;
-  std::vector<Pause> pauses;
 
  private:
   static constexpr size_t kMost = 1 << 15;  // iterations
 
   void join(size_t old);
-  void forget_pauses(size_t rows, uint64_t until);
+  void forget_pauses(std::vector<Pause>& pauses, size_t rows, uint64_t until);
 };
 
 }  // namespace cutaway

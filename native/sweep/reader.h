@@ -1,5 +1,5 @@
 // The events of one thread with what they mean: which operation and layer the thread is in from
-// each on. Everything that looks at single events reads them here: live view, exports, calibration,
+// each on. Everything that looks at single events reads them here: exports, calibration,
 // balance.
 #pragma once
 #include <optional>

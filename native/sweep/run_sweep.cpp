@@ -9,10 +9,10 @@
 namespace cutaway {
 
 uint32_t RunSweep::add_process(SharedFiles files) {
-  first_thread.push_back(processes.empty()
-                             ? 0
-                             : first_thread.back() +
-                                   static_cast<uint32_t>(processes.back()->threads.size()));
+  first_thread.push_back(
+      processes.empty()
+          ? 0
+          : first_thread.back() + static_cast<uint32_t>(processes.back()->timeline.threads.size()));
   processes.push_back(std::make_unique<ProcessSweep>(std::move(files)));
   records_.push_back(0);
   return static_cast<uint32_t>(processes.size() - 1);
@@ -21,21 +21,21 @@ uint32_t RunSweep::add_process(SharedFiles files) {
 uint32_t RunSweep::add_thread(uint32_t process, uint32_t id, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
   if (id > kMaxId)
-    if (const uint32_t known = p.next_without_records(); known != kNoCell)
+    if (const uint32_t known = p.past.next_without_records(); known != kNoCell)
       return first_thread[process] + known;
   uint64_t records = 0;
   for (const Source& s : sources) records += s.count;
   records_[process] += records;
-  const bool known = !sources.empty() || p.knows(id);
+  const bool known = !sources.empty() || p.timeline.knows(id);
   const uint32_t at =
-      p.add_thread(id, known ? open_events(p.files(), std::move(sources)) : nullptr);
-  if (records >= kLong) long_ones_.emplace_back(p.threads[at].get(), records);
+      p.add_thread(id, known ? open_events(p.timeline.files, std::move(sources)) : nullptr);
+  if (records >= kLong) long_ones_.emplace_back(p.timeline.threads[at].get(), records);
   return first_thread[process] + at;
 }
 
 void RunSweep::add_samples(uint32_t process, std::vector<Source> sources) {
   ProcessSweep& p = *processes.at(process);
-  p.add_samples(open_samples(p.files(), std::move(sources)));
+  p.past.attach_samples(open_samples(p.timeline.files, std::move(sources)));
 }
 
 void RunSweep::run() {
@@ -65,7 +65,7 @@ Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
   Overlap<kOfs> all;
   std::vector<Change> changes;
   uint64_t step = 1'000'000;
-  for (auto& p : processes) p->note_changes();
+  for (auto& p : processes) p->timeline.conditions.notes_changes = true;
   for (;;) {
     uint64_t until = UINT64_MAX;
     for (auto& p : processes) until = std::min(until, p->next_time());
@@ -74,8 +74,9 @@ Overlap<kOfs> RunSweep::overlap(uint64_t steady, uint64_t over) {
     for_each_process([until](ProcessSweep& p) { p.run(until); });
     changes.clear();
     for (auto& p : processes) {
-      changes.insert(changes.end(), p->conditions.changes.begin(), p->conditions.changes.end());
-      p->conditions.changes.clear();
+      auto& own = p->timeline.conditions.changes;
+      changes.insert(changes.end(), own.begin(), own.end());
+      own.clear();
     }
     std::sort(changes.begin(), changes.end(),
               [](const Change& a, const Change& b) { return a.time < b.time; });

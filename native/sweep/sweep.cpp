@@ -20,43 +20,43 @@ struct ProcessSweep::Head {
 };
 
 uint32_t ProcessSweep::add_thread(uint32_t id, std::unique_ptr<Events> events) {
-  if (knows(id)) {
-    attach(*threads[thread_of_[id]], std::move(events));
-    return thread_of_[id];
+  if (timeline.knows(id)) {
+    const uint32_t index = timeline.index_of(id);
+    past.attach(*timeline.threads[index], std::move(events));
+    return index;
   }
-  auto t = std::make_unique<SweepThread>();
-  t->index = static_cast<uint32_t>(threads.size());
-  t->events = std::move(events);
-  if (id <= kMaxId) {
-    if (id >= thread_of_.size()) thread_of_.resize(id + 1, kNoCell);
-    thread_of_[id] = t->index;
-  }
-  threads.push_back(std::move(t));
-  return threads.back()->index;
+  SweepThread& t = timeline.add_thread(id);
+  t.events = std::move(events);
+  return t.index;
 }
 
+// Another thread may have used a stream for the first time since a past was folded.
 void ProcessSweep::set_device_work(std::unique_ptr<Spans<ApiCall>::Feed> api,
                                    std::unique_ptr<Spans<Work>::Feed> work,
                                    std::vector<std::vector<uint32_t>> stream_threads) {
   api_.feed(std::move(api));
   work_.feed(std::move(work));
-  stream_busy_.resize(stream_threads.size());
-  stream_threads_ = std::move(stream_threads);
-  if (!loaded_ && !keeps_) return;
-  // Another thread may have used a stream for the first time since the last look.
-  std::vector<uint32_t> busy(threads.size());
-  for (size_t stream = 0; stream < stream_threads_.size(); ++stream)
-    for (const uint32_t t : stream_threads_[stream]) busy[t] += stream_busy_[stream] > 0;
-  if (std::all_of(threads.begin(), threads.end(),
-                  [&](const auto& t) { return t->busy == busy[t->index]; }))
-    return;
-  if (loaded_ && crossed_ != reached_) settle_past();
-  if (reached_ >= edge_) cross_edges(reached_);
-  for (auto& t : threads) {
-    advance(*t, reached_);
-    t->busy = busy[t->index];
-    settle(*t, reached_);
-  }
+  std::vector<uint32_t> busy;
+  const bool changed = timeline.set_streams(std::move(stream_threads), busy);
+  if (!changed || !past.is_kept()) return;
+  past.settle();
+  if (past.reached() >= drawing.edge()) drawing.cross_edges(past.reached());
+  timeline.set_busy(busy, past.reached());
+}
+
+void ProcessSweep::follow_leader(std::vector<LeaderMark> marks, bool even_with_iterations) {
+  slices.follow_leader(std::move(marks), even_with_iterations);
+  slices.leader.skip_to(past.reached());
+}
+
+void ProcessSweep::end_steady(uint64_t own, uint64_t run) {
+  slices.leader.end_steady(own, run);
+  slices.leader.skip_to(past.reached());
+}
+
+void ProcessSweep::draw(std::vector<Lanes> lanes) {
+  past.settle();
+  past.is_loaded() ? drawing.redraw(std::move(lanes)) : drawing.draw(std::move(lanes));
 }
 
 std::vector<uint32_t> ProcessSweep::number_streams(const std::vector<uint64_t>& streams) {
@@ -72,10 +72,10 @@ std::vector<uint32_t> ProcessSweep::number_streams(const std::vector<uint64_t>& 
 // Where a timeline goes on; at UINT64_MAX if nothing of it is left.
 ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
   uint64_t time = UINT64_MAX;
-  if (rank == Head::kLeader) time = leader_.next_time();
+  if (rank == Head::kLeader) time = slices.leader.next_time();
   if (rank == Head::kSamples && sample_) time = sample_->time;
   if (rank == Head::kThread) {
-    const SweepThread& t = *threads[index];
+    const SweepThread& t = *timeline.threads[index];
     if (t.event) time = t.in_leaf ? t.event->end : t.event->time;
   }
   if (rank == Head::kApi) time = api_.next_time();
@@ -86,7 +86,7 @@ ProcessSweep::Head ProcessSweep::head_of(uint8_t rank, uint32_t index) const {
 std::vector<ProcessSweep::Head> ProcessSweep::next_heads() {
   std::vector<Head> heads;
   if (samples_ && !sample_) sample_ = samples_->next();
-  for (auto& t : threads) {
+  for (auto& t : timeline.threads) {
     if (!t->event && t->events && !(t->event = t->events->next())) rest(*t);
     heads.push_back(head_of(Head::kThread, t->index));
   }
@@ -107,51 +107,28 @@ void ProcessSweep::run(uint64_t until) {
   while (heads.top().time < until_) {
     Head head = heads.top();
     heads.pop();
-    if (head.time >= edge_) cross_edges(head.time);
-    const Head limit = std::min(heads.top(), Head{std::min(until_, edge_), Head::kLeader, 0});
+    if (head.time >= drawing.edge()) drawing.cross_edges(head.time);
+    const Head stop{std::min(until_, drawing.edge()), Head::kLeader, 0};
+    const Head limit = std::min(heads.top(), stop);
     do {
       step(head, limit);
       head = head_of(head.rank, head.index);
     } while (head < limit);
     heads.push(head);
   }
-  paint();
-}
-
-// Before anything happens at `time`: every thread gets the time up to each edge of a bin on the
-// way.
-void ProcessSweep::cross_edges(uint64_t time) {
-  for (Lanes& lanes : lanes_) lanes.make_room(time);
-  for (;;) {
-    edge_ = UINT64_MAX;
-    for (const Lanes& lanes : lanes_) edge_ = std::min(edge_, lanes.edge_after(crossed_));
-    if (time < edge_) return;
-    for (auto& t : threads) advance(*t, edge_);
-    paint();
-    crossed_ = edge_;
-  }
-}
-
-// What was added to the cells since the last edge lies in one bin of each lane.
-void ProcessSweep::paint() {
-  for (uint32_t at = 0; !lanes_.empty() && at < cells.size(); ++at) {
-    const uint64_t ns = cells[at].ns - cells[at].painted;
-    for (size_t i = 0; ns && i < lanes_.size(); ++i)
-      if (lanes_[i].holds(crossed_)) lanes_[i].add_within(lane_of(at, i), crossed_, ns);
-    cells[at].painted += ns;
-  }
+  drawing.paint();
 }
 
 void ProcessSweep::step(const Head& head, const Head& limit) {
   switch (head.rank) {
     case Head::kLeader:
-      return step_leader();
+      return slices.take_mark(slices.leader.take());
     case Head::kSamples:
-      take_sample(*sample_);
+      timeline.take_sample(*sample_);
       sample_ = samples_->next();
       return;
     case Head::kThread:
-      return step_thread(*threads[head.index], limit);
+      return step_thread(*timeline.threads[head.index], limit);
     case Head::kApi:
       return step_api();
     default:
@@ -163,74 +140,69 @@ void ProcessSweep::step(const Head& head, const Head& limit) {
 void ProcessSweep::step_thread(SweepThread& t, const Head& limit) {
   do {
     if (t.in_leaf) {
-      exit_call(t, id_of(t.event->tag), t.event->end);
+      timeline.exit_call(t, id_of(t.event->tag), t.event->end);
       t.in_leaf = false;
       next_event(t);
     } else if (kind_of(t.event->tag) != kCall) {
       apply(t, *t.event);
       next_event(t);
-    } else if (!pass_calls(t, limit.time)) {
-      enter_call(t, id_of(t.event->tag), t.event->time);
+    } else if (timeline.pass_calls(t, limit.time)) {
+      if (!t.event) rest(t);
+    } else {
+      timeline.enter_call(t, id_of(t.event->tag), t.event->time);
       t.in_leaf = true;
     }
   } while (t.event &&
            Head{t.in_leaf ? t.event->end : t.event->time, Head::kThread, t.index} < limit);
 }
 
-void ProcessSweep::step_api() {
-  if (api_.end_is_next()) return end_api(api_.end());
-  const auto [call, number] = api_.begin();
-  SweepThread& t = *threads[call.thread];
-  note_cpu(call.start, call.end);
-  advance(t, call.start);
-  devices.launch(call, call.operation ? call.operation : operation_of(t));
-  if (t.cell != kNoCell) ++cells[t.cell].api_calls_made;
-  ++t.made.api_calls;
-  if (!t.active) enter_context(t);
-  const uint32_t site =
-      site_of(t, kApiCall + call.name, t.api.empty() ? t.layer : uint8_t{kAcceleratorApi});
-  ++sites[site].count;
-  if (t.api.empty()) conditions.hold_of(kOfApi, true, call.start);
-  t.api.push_back({number, call.name, site});
-  t.sync += call.flags & 1;
-  settle(t, call.start);
-  if (t.cell != kNoCell) ++cells[t.cell].api_calls;
+void ProcessSweep::apply(SweepThread& t, const Event& e) {
+  if (!timeline.meet(t, e)) return;
+  switch (kind_of(e.tag)) {
+    case kIteration:
+      ++t.iterations;
+      return slices.iterate(e.value, e.time, e.time);
+    case kStep:
+      return slices.add_steps(e.value, e.time, e.time);
+    case kPause:
+      if (!t.paused) slices.slowest.forget();
+      return timeline.pause(t, id_of(e.tag), e.time);
+    case kResume:
+      return slices.take_in_pause(t, id_of(e.tag), e.value, e.time);
+    default:
+      return timeline.apply(t, e);
+  }
 }
 
-void ProcessSweep::end_api(const Spans<ApiCall>::Begun& ended) {
-  const ApiCall& call = ended.span;
-  SweepThread& t = *threads[call.thread];
-  advance(t, call.end);
-  t.api.erase(std::find_if(t.api.begin(), t.api.end(),
-                           [&ended](const OpenApi& open) { return open.number == ended.number; }));
-  if (t.api.empty()) conditions.hold_of(kOfApi, false, call.end);
-  t.sync -= call.flags & 1;
-  settle(t, call.end);
+void ProcessSweep::next_event(SweepThread& t) {
+  t.read_until = t.event->end;
+  t.event = t.events->next();
+  if (!t.event) rest(t);
+}
+
+// At the end of what is known of a thread: it has ended, or more will come.
+void ProcessSweep::rest(SweepThread& t) {
+  const uint64_t frontier = t.events->frontier();
+  until_ = std::min(until_, frontier);
+  if (frontier == UINT64_MAX && t.alive && !goes_on)
+    timeline.finish(t, std::max(t.read_until, t.last));
+}
+
+void ProcessSweep::step_api() {
+  if (api_.end_is_next()) {
+    const auto ended = api_.end();
+    return timeline.end_api(ended.span, ended.number);
+  }
+  const auto [call, number] = api_.begin();
+  devices.launch(call, timeline.begin_api(call, number));
 }
 
 void ProcessSweep::step_work() {
   const bool ends = work_.end_is_next();
   const Work work = ends ? work_.end().span : work_.begin().span;
-  const uint64_t time = ends ? work.end : work.start;
   ends ? devices.end(work) : devices.begin(work);
   if (work.stream == kNoStream) return;
-  uint32_t& depth = stream_busy_[work.stream];
-  depth += ends ? -1 : 1;
-  if (depth != (ends ? 0 : 1)) return;
-  busy_ += ends ? -1 : 1;
-  conditions.had.hold(kHadDevice, !ends, time);
-  conditions.hold_of(kOfDevice, !ends, time);
-  const bool process_changed = busy_ == (ends ? 0 : 1);
-  if (process_changed)
-    for (auto& t : threads) advance(*t, time);
-  for (const uint32_t i : stream_threads_[work.stream]) {
-    SweepThread& t = *threads[i];
-    advance(t, time);
-    t.busy += ends ? -1 : 1;
-    settle(t, time);
-  }
-  if (process_changed)
-    for (auto& t : threads) settle(*t, time);
+  timeline.change_stream(work.stream, ends, ends ? work.end : work.start);
 }
 
 }  // namespace cutaway

@@ -10,7 +10,7 @@ namespace cutaway {
 namespace {
 
 nb::dict cells(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.cells; });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.ledger.cells; });
   c.add("thread", [](auto r) { return r.context(r.row.context).thread; });
   c.add("phase", [](auto r) { return r.context(r.row.context).phase; });
   c.add("operation", [](auto r) { return r.context(r.row.context).operation; });
@@ -33,7 +33,7 @@ nb::dict cells(RunSweep& run) {
 }
 
 nb::dict sites(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.sites.entries(); });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.ledger.sites.entries(); });
   c.add("thread", [](auto r) { return r.context(r.row.key.context).thread; });
   c.add("phase", [](auto r) { return r.context(r.row.key.context).phase; });
   c.add("operation", [](auto r) { return r.context(r.row.key.context).operation; });
@@ -46,7 +46,7 @@ nb::dict sites(RunSweep& run) {
 }
 
 nb::dict operations(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.operations.entries(); });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.ledger.operations.entries(); });
   c.add("process", [](auto r) { return r.process; });
   c.add("operation", [](auto r) { return r.row.key.operation; });
   c.add("slice", [](auto r) { return r.row.key.slice; });
@@ -63,7 +63,7 @@ nb::dict operations(RunSweep& run) {
 }
 
 nb::dict sample_rows(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.samples.entries(); });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.ledger.samples.entries(); });
   c.add("thread", [](auto r) { return r.context(r.row.key.context).thread; });
   c.add("operation", [](auto r) { return r.context(r.row.key.context).operation; });
   c.add("slice", [](auto r) { return r.context(r.row.key.context).slice; });
@@ -76,7 +76,7 @@ nb::dict sample_rows(RunSweep& run) {
 }
 
 nb::dict thread_rows(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.threads; });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.threads; });
   const auto counted = [](uint64_t ReadCounts::* field) {
     return [field](auto r) { return r.row->events ? r.row->events->counts().*field : uint64_t{0}; };
   };
@@ -98,7 +98,7 @@ nb::dict thread_rows(RunSweep& run) {
 }
 
 nb::dict iterations(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.passes.iterations; });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.slices.passes.iterations; });
   c.add("process", [](auto r) { return r.process; });
   c.add("number", [](auto r) { return r.row.number; });
   c.add("count", [](auto r) { return r.row.count; });
@@ -110,7 +110,7 @@ nb::dict iterations(RunSweep& run) {
 }
 
 nb::dict pauses(RunSweep& run) {
-  Columns c(run, [](ProcessSweep& p) -> auto& { return p.passes.pauses; });
+  Columns c(run, [](ProcessSweep& p) -> auto& { return p.timeline.pauses; });
   c.add("thread", [](auto r) { return r.row.thread + r.first_thread; });
   c.add("reason", [](auto r) { return r.row.reason; });
   c.add("start", [](auto r) { return r.row.start; });
@@ -127,7 +127,7 @@ nb::dict slowest(RunSweep& run) {
   std::vector<SlowRow> rows;
   const auto rows_of = [&](ProcessSweep& p) -> auto& {
     rows.clear();
-    for (const SlowIteration& i : p.slowest.worst)
+    for (const SlowIteration& i : p.slices.slowest.worst)
       for (const SlowCell& cell : i.cells) rows.push_back({&i, cell});
     return rows;
   };
@@ -155,12 +155,13 @@ nb::dict process_rows(const RunSweep& run) {
   nb::dict d;
   std::vector<int64_t> had, parts[2], steady, steps, startup_steps, timed, timed_ns, median, p99;
   for (const auto& p : run.processes) {
-    had.insert(had.end(), std::begin(p->conditions.had.ns), std::end(p->conditions.had.ns));
-    for (int part : {0, 1}) append_part(parts[part], p->conditions.had, part);
-    steady.push_back(static_cast<int64_t>(p->start_up().over_since));
-    steps.push_back(static_cast<int64_t>(p->steps));
-    startup_steps.push_back(static_cast<int64_t>(p->steps_startup));
-    const Durations& durations = p->slowest.durations;
+    had.insert(had.end(), std::begin(p->timeline.conditions.had.ns),
+               std::end(p->timeline.conditions.had.ns));
+    for (int part : {0, 1}) append_part(parts[part], p->timeline.conditions.had, part);
+    steady.push_back(static_cast<int64_t>(p->slices.start_up().over_since));
+    steps.push_back(static_cast<int64_t>(p->slices.steps));
+    startup_steps.push_back(static_cast<int64_t>(p->slices.steps_startup));
+    const Durations& durations = p->slices.slowest.durations;
     timed.push_back(static_cast<int64_t>(durations.count));
     timed_ns.push_back(static_cast<int64_t>(durations.sum));
     median.push_back(static_cast<int64_t>(durations.quantile(0.5)));
@@ -183,12 +184,13 @@ nb::dict run_row(const RunSweep& run) {
   nb::dict d;
   uint64_t first = UINT64_MAX, last = 0;
   for (const auto& p : run.processes) {
-    first = std::min(first, p->cpu_first);
-    last = std::max(last, p->cpu_last);
+    first = std::min(first, p->timeline.cpu_first);
+    last = std::max(last, p->timeline.cpu_last);
   }
   d["cpu_first"] = first;
   d["cpu_last"] = last;
-  if (run.processes.size() == 1) d["overlap"] = overlap_rows(run.processes[0]->conditions.of);
+  if (run.processes.size() == 1)
+    d["overlap"] = overlap_rows(run.processes[0]->timeline.conditions.of);
   return d;
 }
 
@@ -196,7 +198,7 @@ nb::dict run_row(const RunSweep& run) {
 nb::list units(const RunSweep& run) {
   nb::list out;
   for (const auto& p : run.processes)
-    for (const auto& t : p->threads) {
+    for (const auto& t : p->timeline.threads) {
       const auto& all = t->units.all;
       if (std::any_of(all.begin(), all.end(),
                       [](const UnitMark& m) { return m.reason == kCalibrationPause; }))
@@ -208,10 +210,11 @@ nb::list units(const RunSweep& run) {
 // Bins of all processes are made equally wide. `ns` holds the bins of one row after the other.
 nb::dict lane_rows(RunSweep& run, size_t window) {
   uint64_t width = run.windows[window].width();
-  for (auto& p : run.processes) width = std::max(width, p->lanes()[window].width());
+  for (auto& p : run.processes) width = std::max(width, p->drawing.lanes[window].width());
   for (auto& p : run.processes)
-    while (p->lanes()[window].width() < width) p->lanes()[window].join_bins();
-  Columns c(run, [window](ProcessSweep& p) -> auto& { return p.lanes()[window].rows.entries(); });
+    while (p->drawing.lanes[window].width() < width) p->drawing.lanes[window].join_bins();
+  Columns c(run,
+            [window](ProcessSweep& p) -> auto& { return p.drawing.lanes[window].rows.entries(); });
   c.add("thread", [](auto r) { return r.row.key.thread + r.first_thread; });
   c.add("operation", [](auto r) { return r.row.key.operation; });
   c.add("layer", [](auto r) { return static_cast<uint8_t>(r.row.key.state >> 3); });
@@ -219,13 +222,13 @@ nb::dict lane_rows(RunSweep& run, size_t window) {
   c.add("busy", [](auto r) { return static_cast<uint8_t>(r.row.key.state >> 1 & 1); });
   std::vector<int64_t> ns;
   for (auto& p : run.processes)
-    for (auto& entry : p->lanes()[window].rows.entries()) {
+    for (auto& entry : p->drawing.lanes[window].rows.entries()) {
       ns.insert(ns.end(), entry.value.begin(), entry.value.end());
       entry.value = {};
     }
   std::vector<int64_t> steps, iterations;
   for (auto& p : run.processes) {
-    const Lanes& own = p->lanes()[window];
+    const Lanes& own = p->drawing.lanes[window];
     steps.insert(steps.end(), own.steps.begin(), own.steps.end());
     iterations.insert(iterations.end(), own.iterations.begin(), own.iterations.end());
   }

@@ -10,6 +10,18 @@
 
 namespace cutaway {
 
+// What else the time of a thread is divided by.
+enum Slicing : uint8_t {
+  kByStart = 0,      // 0 start-up, 1 steady: from the second iteration on, 2 shut-down
+  kByIteration = 1,  // the number of the process's iteration, 0 before the first; kNoIteration:
+                     // shut-down
+};
+
+constexpr uint32_t kShutDown = 2, kNoIteration = UINT32_MAX;
+// In the past of a run without a second iteration, after its first work: start-up if one comes,
+// else steady.
+constexpr uint32_t kUndecided = 3;
+
 // What a thread is doing, apart from layer and resource.
 struct ContextKey {
   uint32_t thread, phase, operation, slice, why;

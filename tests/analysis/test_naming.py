@@ -245,7 +245,7 @@ def test_one_update_is_one_operation_and_evaluation_makes_no_steps(
         "backpropagation": 1,
         "evaluation": 1,
     }
-    assert run.swept.steps.tolist() == [3]
+    assert run.swept.pace.steps.tolist() == [3]
 
 
 def test_a_thread_that_was_killed_after_a_step_holds_nobody_up(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_worker_follows_the_process_that_trains(tmp_path: Path):
         for part in (run.startup(), run.steady(), run.shutdown())
     ]
     assert found == [[PASS], [(PASSES - 1) * PASS], [3000]]
-    had = run.swept.process_conditions
+    had = run.swept.held.by_process
     assert (
         had["startup"] + had["steady"] + had["shutdown"] == had["all"]
     ).all() and had["shutdown"][1].sum() == 3000

@@ -224,14 +224,16 @@ def test_processes_are_swept_alike_alone_and_together(many):
         assert own == native_cells(one)
         first += len(one.thread_names)
     # What is looked for before the sweep is what the sweep finds.
-    assert whole.own_steady.tolist() == [int(one.own_steady[0]) for one in alone]
-    starts = [int(time) for time in whole.own_steady if time]
+    assert whole.pace.own_steady.tolist() == [
+        int(one.pace.own_steady[0]) for one in alone
+    ]
+    starts = [int(time) for time in whole.pace.own_steady if time]
     if starts:
         assert whole.stages.steady_ns == min(starts) and not whole.stages.by_first_work
     assert not starts or {
-        one.stages.steady_ns for one in alone if one.own_steady[0]
+        one.stages.steady_ns for one in alone if one.pace.own_steady[0]
     } == {*starts}
-    if not len(whole.iterations["process"]):
+    if not len(whole.pace.iterations["process"]):
         assert whole.stages.steady_ns == 0 and set(whole.cells["slice"].tolist()) <= {
             STEADY
         }

@@ -56,7 +56,7 @@ def test_steps_are_as_many_as_rewards_and_wrappers_count_once(recorded: Path) ->
     # The first call of each environment only decides; inside Outer, Bare is known already.
     narrow, wide, wrapped = 8 * 19, 3 * 8 * 19, 20
     expected = narrow + wide + wrapped
-    assert cutaway.open(recorded).swept.steps.tolist() == [expected]
+    assert cutaway.open(recorded).swept.pace.steps.tolist() == [expected]
 
 
 def test_a_tree_search_is_one_operation_however_deep_it_goes(recorded: Path) -> None:

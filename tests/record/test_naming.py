@@ -104,7 +104,7 @@ def test_steps_of_another_environment_are_evaluation(tmp_path: Path) -> None:
     named = operations(tmp_path / "run.cutaway")
     assert named["evaluation"] == 2
     assert named["backpropagation"] == 12
-    assert run.swept.steps.tolist() == [12 * 8]
+    assert run.swept.pace.steps.tolist() == [12 * 8]
     assert seen.iterations == 12  # the evaluation at the end begins none
 
 
@@ -148,7 +148,7 @@ def test_steps_in_a_function_that_evaluates_are_evaluation(tmp_path: Path) -> No
     record(tmp_path, "train.py")
     run = cutaway.open(tmp_path / "run.cutaway")
     assert operations(tmp_path / "run.cutaway")["evaluation"] == 2
-    assert run.swept.steps.tolist() == [12 * 8]
+    assert run.swept.pace.steps.tolist() == [12 * 8]
 
 
 def test_collectives_are_sync_on_every_rank_and_updates_are_iterations(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -212,11 +213,11 @@ TABLES = (
     "operations",
     "samples",
     "threads",
-    "iterations",
-    "pauses",
-    "slowest",
-    "durations",
-    "process_conditions",
+    "pace.iterations",
+    "pace.pauses",
+    "pace.slowest",
+    "pace.durations",
+    "held.by_process",
 )
 
 
@@ -229,18 +230,18 @@ def rows(columns) -> tuple:
 
 def assert_same(kept: Swept, full: Swept) -> None:
     for table in TABLES:
-        a, b = getattr(kept, table), getattr(full, table)
+        a, b = attrgetter(table)(kept), attrgetter(table)(full)
         assert rows(a) == rows(b), table
-    assert (kept.steps.tolist(), kept.steps_startup.tolist()) == (
-        full.steps.tolist(),
-        full.steps_startup.tolist(),
+    assert (kept.pace.steps.tolist(), kept.pace.steps_startup.tolist()) == (
+        full.pace.steps.tolist(),
+        full.pace.steps_startup.tolist(),
     )
     assert (
         kept.stages.steady_ns == full.stages.steady_ns
-        and kept.cpu_span == full.cpu_span
+        and kept.held.cpu_span == full.held.cpu_span
     )
     assert [u.tolist() for u in kept.units] == [u.tolist() for u in full.units]
-    if len(kept.steps) == 1:  # over several processes that takes all their events
+    if len(kept.pace.steps) == 1:  # over several processes that takes all their events
         assert {k: v.tolist() for k, v in kept.conditions.items()} == {
             k: v.tolist() for k, v in full.conditions.items()
         }
@@ -415,6 +416,19 @@ def test_device_records_that_come_too_late_are_counted(tmp_path: Path):
     )
 
 
+def test_totals_of_another_version_are_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch
+):
+    path = tmp_path / "r.cutaway"
+    blocks = [BEGINS, [(i, 1, Kind.CALL, 2) for i in range(3, 300, 3)], ENDS]
+    write(path, [blocks], False)
+    monkeypatch.setattr("cutaway.trace.past.LAYOUT", 1)
+    keep(path, [150])
+    monkeypatch.undo()
+    with pytest.raises(CutawayError, match="the version that recorded it"):
+        cutaway.open(path)
+
+
 @pytest.mark.parametrize("which", ["state", "devices"])
 def test_totals_that_make_no_sense_are_a_sentence_or_figures_but_never_a_crash(
     tmp_path: Path, which: str
@@ -511,7 +525,11 @@ def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path)
     path, count = tmp_path / "r.cutaway", 100_000
     write(path, [many_iterations(count)], False)
     full = cutaway.open(path)
-    whole, slowest, steady = full.iterations(), full.slowest(), full.swept.durations
+    whole, slowest, steady = (
+        full.iterations(),
+        full.slowest(),
+        full.swept.pace.durations,
+    )
     sizes = []
     for until in range(1_000_000, 100 * count, 1_000_000):
         keep(path, [until])
@@ -534,7 +552,7 @@ def test_old_iterations_become_coarser_and_their_sums_stay_exact(tmp_path: Path)
         rtol=1e-9,
     )
     assert list(kept.slowest()) == list(slowest)
-    assert {k: v.tolist() for k, v in kept.swept.durations.items()} == {
+    assert {k: v.tolist() for k, v in kept.swept.pace.durations.items()} == {
         k: v.tolist() for k, v in steady.items()
     }
     assert (

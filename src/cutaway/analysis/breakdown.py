@@ -181,16 +181,10 @@ def operations(run: Run) -> Table:
     order = np.argsort(rows["slice"] == STEADY, kind="stable")
     last = np.zeros(len(first), np.int64)
     last[of[order]] = order  # the row of the steady state, if there is one
-    # Recording cost both parts of the events inside an operation, and the inner part of its own.
-    cost = rows["outer"] * (
-        costs.inside["operation"].ns if "operation" in costs.inside else 0.0
-    )
-    for side in (costs.inside, costs.outside):
-        cost += sum(rows[f"{kind}s"] * side[kind].ns for kind in KINDS if kind in side)
-    count, total, summed, paid = (
-        np.bincount(of, values, len(first))
-        for values in (rows["count"], rows["total_ns"], rows["sum_ns"], cost)
-    )
+    count = np.bincount(of, rows["count"], len(first))
+    total = np.bincount(of, rows["total_ns"], len(first))
+    summed = np.bincount(of, rows["sum_ns"], len(first))
+    paid = np.bincount(of, _cost_of_recording(rows, costs), len(first))
     kept = np.clip(1 - paid / np.maximum(total, 1), 0, 1)
     process = rows["process"][first].astype(np.int64)
     operation = rows["operation"][first]
@@ -211,6 +205,20 @@ def operations(run: Run) -> Table:
     return table.sort("self_ns", descending=True)
 
 
+def _cost_of_recording(rows: Columns, costs: Costs) -> NDArray[np.float64]:
+    """Both parts of the events inside an operation, and the inner part of its own."""
+    cost = np.zeros(len(rows["outer"]))
+    if "operation" in costs.inside:
+        cost += rows["outer"] * costs.inside["operation"].ns
+    for side in (costs.inside, costs.outside):
+        paid = np.zeros(len(cost))
+        for kind in KINDS:
+            if kind in side:
+                paid += rows[f"{kind}s"] * side[kind].ns
+        cost += paid
+    return cost
+
+
 def _own_time(
     swept: Swept, cells: Columns, ns: NDArray[np.int64]
 ) -> dict[tuple[int, int], int]:
@@ -223,7 +231,7 @@ def _own_time(
 def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
     """Which cells of a sweep by iteration lie in this part of the run."""
     slices = swept.cells["slice"]
-    if part == "all" or not len(swept.iterations["process"]):
+    if part == "all" or not len(swept.pace.iterations["process"]):
         return np.full(len(slices), part in ("all", "steady"))
     first_steady = _first_steady_iterations(swept)
     early = slices < first_steady[swept.threads["process"][swept.cells["thread"]]]
@@ -235,12 +243,12 @@ def in_part(swept: Swept, part: str) -> NDArray[np.bool_]:
 
 def _first_steady_iterations(swept: Swept) -> NDArray[np.int64]:
     """Of each process, the number of the iteration that ends its start-up; one that marks none follows the first that does."""
-    found = swept.iterations
-    ends_startup = found["known"] == swept.own_steady[found["process"]]
+    found = swept.pace.iterations
+    ends_startup = found["known"] == swept.pace.own_steady[found["process"]]
     process, row = np.unique(found["process"][ends_startup], return_index=True)
     number = found["number"][ends_startup].astype(np.int64)
     leading = number[0] if len(number) else NO_ITERATION
-    out = np.full(len(swept.own_steady), leading, np.int64)
+    out = np.full(len(swept.pace.own_steady), leading, np.int64)
     out[np.unique(found["process"])] = NO_ITERATION
     out[process] = number[row]
     return out

@@ -193,12 +193,12 @@ def _units(run: Run, unit: str) -> float:
     own = float(
         kept["steps"].sum() * (lasted * kept["recorded"]).sum() / max(lasted.sum(), 1.0)
     )
-    if own or not int(run.swept.steps.sum()):
+    if own or not int(run.swept.pace.steps.sum()):
         return own
     # Workers step, or nobody counts iterations: as many as fell into the recorded time, at an even pace.
     whole = _leader_ns(run)
     steady = _leader_ns(run.steady())
-    return float(run.swept.steps.sum()) * (steady / whole if whole else 0.0)
+    return float(run.swept.pace.steps.sum()) * (steady / whole if whole else 0.0)
 
 
 def _leader_ns(run: Run) -> float:

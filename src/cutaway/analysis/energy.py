@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,13 +43,17 @@ def windows(
     first = 0
     last = len(times) - 1
     for i in range(1, len(times)):
-        if counts[i] < counts[i - 1]:
+        went_back = counts[i] < counts[i - 1]
+        is_full = times[i] - times[first] >= least_ns
+        if went_back:
             first = i
-        elif times[i] - times[first] >= least_ns or (i == last and not rows):
+        elif is_full or (i == last and not rows):
             rows.append([times[first], times[i], counts[i] - counts[first]])
             first = i
-    if first < last and rows and rows[-1][1] == times[first]:
-        rows[-1][1:] = times[last], rows[-1][2] + counts[last] - counts[first]
+    goes_on = rows and rows[-1][1] == times[first]
+    if first < last and goes_on:
+        rows[-1][1] = times[last]
+        rows[-1][2] += counts[last] - counts[first]
     return np.asarray(rows, np.int64).reshape(-1, 3)
 
 
@@ -84,8 +87,11 @@ def _divided(
     together = shares.sum(axis=0)
     joules = spans[:, 2] / 1000.0
     portions = np.where(together > 0, joules / np.maximum(together, 1), 0.0)
-    out = {name: float((shares[i] * portions).sum()) for i, name in enumerate(busy)}
-    return {**out, IDLE: float(joules[together == 0].sum())}
+    out = {}
+    for name, share in zip(busy, shares, strict=True):
+        out[name] = float((share * portions).sum())
+    out[IDLE] = float(joules[together == 0].sum())
+    return out
 
 
 def energy(run: Run) -> dict[str, Any]:
@@ -94,31 +100,41 @@ def energy(run: Run) -> dict[str, Any]:
     >>> run.energy()["gpu_joules"] is None
     True
     """
-    readings: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(
-        lambda: ([], [])
-    )
-    packages: defaultdict[str, list[int]] = defaultdict(list)
     # In order of time: another process may have gone on sampling when the first one ended.
-    for sample in sorted(
-        (sample for _, sample in samples_in(run)), key=lambda sample: int(sample["t"])
-    ):
+    found = [sample for _, sample in samples_in(run)]
+    found.sort(key=lambda sample: int(sample["t"]))
+    gpus: dict[str, float] = {}
+    for device, (times, counts) in sorted(_gpu_readings(found).items()):
+        used = _used(run, device, times, counts)
+        gpus = totals([*gpus.items(), *used.items()])
+    cpus = _cpu_joules(found)
+    return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
+
+
+def _gpu_readings(
+    samples: list[dict[str, Any]],
+) -> dict[int, tuple[list[int], list[int]]]:
+    """When the counter of each GPU was read, and what it said."""
+    found: defaultdict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for sample in samples:
         for gpu in sample.get("gpu") or []:
             if isinstance(gpu.get("energy_mj"), int):
-                times, counts = readings[int(gpu.get("id", 0))]
+                times, counts = found[int(gpu.get("id", 0))]
                 times.append(sample["t"])
                 counts.append(gpu["energy_mj"])
+    return found
+
+
+def _cpu_joules(samples: list[dict[str, Any]]) -> float | None:
+    """Memory and core counters are left out: they are parts of the packages, or stand beside them, by maker."""
+    packages: defaultdict[str, list[int]] = defaultdict(list)
+    for sample in samples:
         for name, value in (sample.get("rapl_uj") or {}).items():
-            # Memory and core counters are parts of the packages or stand beside them in ways that differ by maker.
             if str(name).startswith("package") and isinstance(value, int):
                 packages[name].append(value)
-    used = [_used(run, device, *read) for device, read in sorted(readings.items())]
-    gpus = totals(chain.from_iterable(of_device.items() for of_device in used))
-    cpus = (
-        sum(values[-1] - values[0] for values in packages.values()) / 1e6
-        if packages
-        else None
-    )
-    return {"gpu_joules": gpus or None, "cpu_joules": cpus, "method": METHOD}
+    if not packages:
+        return None
+    return sum(values[-1] - values[0] for values in packages.values()) / 1e6
 
 
 def _used(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,29 +134,22 @@ def launch_waits(run: Run) -> Table:
 
 def bound_times(cells: Table, work: Table) -> Table:
     """From a breakdown by process, operation, layer and resource, and the table of kernels; longest bound first."""
-    launched: dict[
-        tuple[int, str], list[float]
-    ] = {}  # count, time until the start, how many of them tell it
+    launched: dict[tuple[int, str], _LaunchedBy] = {}
     for row in work:
-        entry = launched.setdefault((row["process"], row["operation"]), [0, 0.0, 0])
-        known = row["count"] if row["launch_ns"] == row["launch_ns"] else 0
-        waited = row["launch_ns"] * known if known else 0.0
-        entry[:] = entry[0] + row["count"], entry[1] + waited, entry[2] + known
-    bound: dict[tuple[int, str], list[int]] = {key: [0, 0] for key in launched}
+        key = (row["process"], row["operation"])
+        launched.setdefault(key, _LaunchedBy()).add(row)
+    bound = {key: [0, 0] for key in launched}  # by the device, by launching
     for cell in cells:
         key = (cell["process"], cell["operation"])
+        prepares = cell["resource"] == "cpu" and cell["layer"] in _PREPARING
         if cell["resource"] == "gpu":
             bound.setdefault(key, [0, 0])[0] += cell["ns"]
-        elif (
-            cell["resource"] == "cpu"
-            and cell["layer"] in _PREPARING
-            and key in launched
-        ):
+        elif prepares and key in launched:
             bound[key][1] += cell["ns"]
     rows: list[tuple[Any, ...]] = []
     for key, times in bound.items():
-        count, waited, known = launched.get(key, [0, 0.0, 0])
-        rows.append((*key, int(count), *times, waited / known if known else np.nan))
+        own = launched.get(key, _LaunchedBy())
+        rows.append((*key, own.count, *times, own.launch_ns))
     rows.sort(key=lambda row: -max(row[3], row[4]))
     names = (
         "process",
@@ -168,28 +162,51 @@ def bound_times(cells: Table, work: Table) -> Table:
     return Table.from_rows(names, rows)
 
 
+@dataclass
+class _LaunchedBy:
+    """The work that an operation launched."""
+
+    count: int = 0
+    known: int = 0  # of how many it is known when they were launched
+    waited_ns: float = 0.0  # until they began
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.count += row["count"]
+        if row["launch_ns"] == row["launch_ns"]:
+            self.known += row["count"]
+            self.waited_ns += row["launch_ns"] * row["count"]
+
+    @property
+    def launch_ns(self) -> float:
+        """The mean; NaN where nothing is known."""
+        return self.waited_ns / self.known if self.known else np.nan
+
+
 def _occupancy(run: Run, work: Table) -> NDArray[np.float64]:
     out = np.full(len(work), np.nan)
     for index in np.unique(work["process"]).tolist():
         for device in run.trace.processes[index].log.devices:
-            major, minor = (
-                device.get(key, device.get(f"compute{key.title()}"))
-                for key in ("major", "minor")
-            )
-            if isinstance(major, int) and isinstance(minor, int):
-                at = (work["process"] == index) & (work["device"] == device.get("id"))
-                at &= work["kind"] == DeviceKind.KERNEL
-                mine = work.where(at)
-                sms = device.get("sms")
-                limits = multiprocessor(major, minor)
-                count = sms if isinstance(sms, int) else 0
-                grid, block = (
-                    np.stack([mine[f"{shape}_{axis}"] for axis in "xyz"], axis=1)
-                    for shape in ("grid", "block")
-                )
-                asked = (grid, block, mine["registers"], mine["shared"])
-                out[at] = occupancy(limits, count, *asked).estimated
+            at = (work["process"] == index) & (work["device"] == device.get("id"))
+            at &= work["kind"] == DeviceKind.KERNEL
+            found = _occupancy_on(device, work.where(at))
+            if found is not None:
+                out[at] = found
     return out
+
+
+def _occupancy_on(device: dict[str, Any], work: Table) -> NDArray[np.float64] | None:
+    """Of kernels on one device; None if its log does not say what it is."""
+    major = device.get("major", device.get("computeMajor"))
+    minor = device.get("minor", device.get("computeMinor"))
+    if not isinstance(major, int) or not isinstance(minor, int):
+        return None
+    sms = device.get("sms")
+    count = sms if isinstance(sms, int) else 0
+    grid = np.stack([work[f"grid_{axis}"] for axis in "xyz"], axis=1)
+    block = np.stack([work[f"block_{axis}"] for axis in "xyz"], axis=1)
+    limits = multiprocessor(major, minor)
+    asked = (grid, block, work["registers"], work["shared"])
+    return occupancy(limits, count, *asked).estimated
 
 
 def _shape(axes: list[NDArray[Any]]) -> NDArray[Any]:

@@ -23,7 +23,7 @@ COLUMNS = ("process", "iteration", "count", "start_ns", "end_ns", "steps", "reco
 def iteration_table(run: Run) -> Table:
     """`Run.iterations`: one row for each iteration of each process, or for several that follow each other."""
     parts = [Table.from_rows(COLUMNS, [])]
-    for process in np.unique(run.swept.iterations["process"]).tolist():
+    for process in np.unique(run.swept.pace.iterations["process"]).tolist():
         passes = _passes(run.swept, process)
         if run.part != "all":
             passes = passes.where(_in_part(run.swept, process, passes, run.part))
@@ -67,7 +67,7 @@ def _in_part(
     swept: Swept, process: int, passes: Passes, part: str
 ) -> NDArray[np.bool_]:
     """A process without a second iteration is in its start-up."""
-    steady = int(swept.own_steady[process])
+    steady = int(swept.pace.own_steady[process])
     early = passes.known < steady if steady else np.full(len(passes.known), True)
     if part == "shutdown":
         return np.full(len(early), False)
@@ -75,7 +75,7 @@ def _in_part(
 
 
 def _passes(swept: Swept, process: int) -> Passes:
-    found = swept.iterations
+    found = swept.pace.iterations
     own = {
         name: values[found["process"] == process].astype(np.int64)
         for name, values in found.items()
@@ -84,7 +84,7 @@ def _passes(swept: Swept, process: int) -> Passes:
     last = max(last, int(own["time"][-1]))
     exited = (swept.trace.processes[process].log.exit or {}).get("t") or 0
     end = np.append(own["time"][1:], max(last, exited) if in_pause else last)
-    steps = np.diff(np.append(own["steps"], swept.steps[process]))
+    steps = np.diff(np.append(own["steps"], swept.pace.steps[process]))
     passes = Passes(
         own["number"],
         own["count"],
@@ -106,8 +106,8 @@ def _passes(swept: Swept, process: int) -> Passes:
 
 def pauses_of(swept: Swept, process: int) -> NDArray[np.int64]:
     """When the recording of a process was paused: starts and ends of stretches."""
-    paused = swept.threads["process"][swept.pauses["thread"]] == process
-    return union(swept.pauses["start"][paused], swept.pauses["end"][paused])
+    paused = swept.threads["process"][swept.pace.pauses["thread"]] == process
+    return union(swept.pace.pauses["start"][paused], swept.pace.pauses["end"][paused])
 
 
 def _last_record(swept: Swept, process: int) -> tuple[int, bool]:
@@ -120,7 +120,8 @@ def _last_record(swept: Swept, process: int) -> tuple[int, bool]:
 def _last_pause(swept: Swept, process: int) -> tuple[int, int]:
     """The time of the last record of a process, and why recording was paused then; 0 if it was not."""
     paused = select(
-        swept.pauses, swept.threads["process"][swept.pauses["thread"]] == process
+        swept.pace.pauses,
+        swept.threads["process"][swept.pace.pauses["thread"]] == process,
     )
     threads = swept.threads["end"][swept.threads["process"] == process]
     last = max(int(threads.max(initial=0)), int(paused["end"].max(initial=0)))
@@ -130,9 +131,9 @@ def _last_pause(swept: Swept, process: int) -> tuple[int, int]:
 
 def unrecorded(swept: Swept, process: int, life: tuple[int, int]) -> tuple[int, int]:
     """For how long a process had run when its recording began, and went on when that was over (`--after`, `--for`, `--window`)."""
-    marks = select(swept.iterations, swept.iterations["process"] == process)
+    marks = select(swept.pace.iterations, swept.pace.iterations["process"] == process)
     began_later = (
-        len(marks["number"]) and marks["known"][0] == swept.own_steady[process]
+        len(marks["number"]) and marks["known"][0] == swept.pace.own_steady[process]
     )
     first = int(
         swept.threads["first"][swept.threads["process"] == process].min(initial=life[1])

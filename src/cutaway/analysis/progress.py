@@ -105,8 +105,10 @@ def slowest(run: Run) -> Table:
     iteration  operation  layer  ns  usual_ns
     """
     swept = run.swept
-    found = run.swept.slowest
-    longer = found["end"] - found["start"] > swept.durations["p99_ns"][found["process"]]
+    found = run.swept.pace.slowest
+    longer = (
+        found["end"] - found["start"] > swept.pace.durations["p99_ns"][found["process"]]
+    )
     slow = select(found, swept.summary_threads[found["thread"]] & longer)
     columns = {
         "process": slow["process"].astype(np.int64),
@@ -118,22 +120,26 @@ def slowest(run: Run) -> Table:
         "ns": slow["ns"],
     }
     table = Table(columns).group(_SLOW[:-2], ("ns",))
-    found_in: defaultdict[tuple[int, ...], dict[tuple[str, str], int]] = defaultdict(
-        dict
-    )
+    cells_of: defaultdict[tuple[int, ...], dict[tuple[str, str], int]]
+    cells_of = defaultdict(dict)
     for row in table:
         which = tuple(row[name] for name in _SLOW[:5])
-        found_in[which][row["operation"], row["layer"]] = row["ns"]
+        cells_of[which][row["operation"], row["layer"]] = row["ns"]
     usual = _usual(swept)
     rows: list[tuple[Any, ...]] = []
-    for which, cells in found_in.items():
+    for which, cells in cells_of.items():
         own = usual[which[0]]
-        rows += [
-            (*which, *cell, cells.get(cell, 0), own.get(cell, 0.0))
-            for cell in {**cells, **own}
-        ]
-    rows.sort(key=lambda row: (row[0], row[2] - row[3], row[1], row[8] - row[7]))
+        for cell in {**cells, **own}:
+            ns = cells.get(cell, 0)
+            rows.append((*which, *cell, ns, own.get(cell, 0.0)))
+    rows.sort(key=_slowest_first)
     return Table.from_rows(_SLOW, rows)
+
+
+def _slowest_first(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """By process; the longest iteration first, and in it what takes longest beyond the usual."""
+    process, iteration, start, end, _, _, _, ns, usual = row
+    return process, start - end, iteration, usual - ns
 
 
 def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
@@ -143,10 +149,10 @@ def _usual(swept: Swept) -> defaultdict[int, dict[tuple[str, str], float]]:
     )
     cells = select(swept.cells, keep)
     traced = np.bincount(cells["thread"], cells["ns"], len(swept.thread_names))
-    longest = np.zeros(len(swept.steps))
+    longest = np.zeros(len(swept.pace.steps))
     np.maximum.at(longest, swept.threads["process"], traced)
-    timed = swept.durations["timed"]
-    timed_ns = swept.durations["timed_ns"]
+    timed = swept.pace.durations["timed"]
+    timed_ns = swept.pace.durations["timed_ns"]
     per_iteration = timed_ns / np.maximum(timed, 1) / np.maximum(longest, 1)
     process = swept.threads["process"][cells["thread"]].astype(np.int64)
     columns = {

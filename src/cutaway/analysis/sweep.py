@@ -71,44 +71,58 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """Iterations, steps and pauses. Arrays have a value for each process, tables rows of their own."""
+
+    iterations: Columns
+    pauses: Columns
+    steps: NDArray[np.int64]
+    steps_startup: NDArray[np.int64]  # before it was steady
+    own_steady: NDArray[np.int64]
+    """When the start-up of each process ended by its own iterations; 0: it has no second one."""
+    slowest: Columns
+    durations: Columns
+    """Of the iterations of each process: timed, timed_ns, median_ns, p99_ns."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """For how long which conditions held together, by part of the run (all, startup, steady, shutdown)."""
+
+    by_process: dict[str, NDArray[np.int64]]
+    """8 masks a process."""
+    anywhere: Columns | None
+    """Of a run of one process."""
+    cpu_span: tuple[int, int] | None
+    """From the first to the last backend or API call."""
+
+
+@dataclass(frozen=True)
 class Swept:
-    """What one pass found. Columns are as in native/sweep/bind_sweep.cpp; threads and processes are positions, and numbers of
+    """What one pass found. Columns are as in native/sweep/sweep_tables.cpp; threads and processes are positions, and numbers of
     operations, phases and calls hold for the run."""
 
     trace: Trace
+    stages: Stages
     names: Names
     calls: Calls
     thread_names: list[ThreadName]
+    threads: Columns
     cells: Columns
     sites: Columns
     operations: Columns
     samples: Columns
-    threads: Columns
-    iterations: Columns
-    pauses: Columns
-    # By part of the run (all, startup, steady, shutdown): 8 masks a process.
-    process_conditions: dict[str, NDArray[np.int64]]
-    steps: NDArray[np.int64]
-    steps_startup: NDArray[np.int64]  # of each process, before it was steady
-    slowest: Columns
-    durations: (
-        Columns  # of the iterations of each process: timed, timed_ns, median_ns, p99_ns
-    )
-    cpu_span: tuple[int, int] | None
-    stages: Stages
-    own_steady: NDArray[
-        np.int64
-    ]  # when the start-up of each process ended by its own iterations; 0: it has no second one
+    pace: Pace
+    held: Held
     devices: DeviceWork
-    units: list[NDArray[np.uint8]]
     lanes: list[Lanes]
-    overlap: Columns | None
+    units: list[NDArray[np.uint8]]
 
     @cached_property
     def conditions(self) -> dict[str, NDArray[np.int64]]:
         """For how long which conditions held anywhere in the run, by part of the run: 32 masks. Over several processes this
         takes a pass of its own."""
-        found = self.overlap
+        found = self.held.anywhere
         if found is None:
             native, _ = _prepare(self.trace, self.devices.seen, with_past=False)
             found = native.overlap(self.stages.steady_ns, self.stages.over_ns)
@@ -189,7 +203,7 @@ def _becomes_steady(time: int) -> _Marks:
 
 
 def _iterations_of_leader(swept: Swept) -> _Marks:
-    found = swept.iterations
+    found = swept.pace.iterations
     steady = found["process"][found["known"] == swept.stages.steady_ns][:1]
     own = np.isin(found["process"], steady if len(steady) else found["process"][:1])
     return found["known"][own].astype(np.uint64), found["number"][own]
@@ -219,7 +233,7 @@ def _sweep_once(
     by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
     native, threads = _prepare(trace, seen, with_past=not by_iteration)
-    native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/sweep.h
+    native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/tables.h
     native.follow_leader(*leader, even_with_iterations=stages.by_first_work)
     for index, own in enumerate(stages.own_ends):
         native.end_steady(index, own, stages.run_end)
@@ -228,45 +242,25 @@ def _sweep_once(
     logs = [process.log for process in trace.processes]
     names, calls = Names(logs), Calls(logs)
     _number_for_run(found, names, calls)
-    about, iterations = found["run"], found["iterations"]
     if not by_iteration and not stages.steady_ns:
         for table in ("cells", "sites", "operations", "samples"):
             found[table]["slice"][:] = (
                 STEADY  # no iterations: nothing is known to be start-up
             )
-    in_time = np.argsort(iterations["known"], kind="stable")
+    kept = [bool(process.past) and not by_iteration for process in trace.processes]
     return Swept(
         trace=trace,
+        stages=stages,
         names=names,
         calls=calls,
         thread_names=threads,
+        threads=found["threads"],
         cells=found["cells"],
         sites=found["sites"],
         operations=found["operations"],
         samples=found["samples"],
-        threads=found["threads"],
-        iterations={name: values[in_time] for name, values in iterations.items()},
-        pauses=found["pauses"],
-        process_conditions=_parts(
-            {
-                name: ns.reshape(-1, 8)
-                for name, ns in found["processes"].items()
-                if name.startswith("had")
-            },
-            "had",
-        ),
-        steps=found["processes"]["steps"],
-        steps_startup=found["processes"]["steps_startup"],
-        slowest=found["slowest"],
-        durations={
-            name: found["processes"][name]
-            for name in ("timed", "timed_ns", "median_ns", "p99_ns")
-        },
-        cpu_span=(about["cpu_first"], about["cpu_last"])
-        if about["cpu_first"] <= about["cpu_last"]
-        else None,
-        stages=stages,
-        own_steady=found["processes"]["steady_ns"],
+        pace=_pace(found),
+        held=_held(found),
         devices=DeviceWork(
             names,
             found["kernels"],
@@ -274,14 +268,41 @@ def _sweep_once(
             found["use"],
             seen,
             found["work_operation"],
-            [not by_iteration and bool(p.past) for p in trace.processes],
+            kept,
         ),
-        units=found["units"],
         lanes=[
             _lanes(cut, rows) for cut, rows in zip(lanes, found["lanes"], strict=True)
         ],
-        overlap=about.get("overlap"),
+        units=found["units"],
     )
+
+
+def _pace(found: dict[str, Any]) -> Pace:
+    iterations = found["iterations"]
+    in_time = np.argsort(iterations["known"], kind="stable")
+    of_processes = found["processes"]
+    durations = {}
+    for name in ("timed", "timed_ns", "median_ns", "p99_ns"):
+        durations[name] = of_processes[name]
+    return Pace(
+        iterations=select(iterations, in_time),
+        pauses=found["pauses"],
+        steps=of_processes["steps"],
+        steps_startup=of_processes["steps_startup"],
+        own_steady=of_processes["steady_ns"],
+        slowest=found["slowest"],
+        durations=durations,
+    )
+
+
+def _held(found: dict[str, Any]) -> Held:
+    masks = {}
+    for name in ("had", "had_startup", "had_shutdown"):
+        masks[name] = found["processes"][name].reshape(-1, 8)
+    whole = found["run"]
+    first, last = whole["cpu_first"], whole["cpu_last"]
+    span = (first, last) if first <= last else None
+    return Held(_parts(masks, "had"), whole.get("overlap"), span)
 
 
 def _number_for_run(found: dict[str, Any], names: Names, calls: Calls) -> None:

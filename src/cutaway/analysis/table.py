@@ -43,10 +43,12 @@ class Table:
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
         """A table from tuples, one a row."""
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        return cls(
-            {name: list(values) for name, values in zip(names, columns, strict=True)}
-        )
+        if not rows:
+            return cls({name: [] for name in names})
+        columns = {}
+        for name, values in zip(names, zip(*rows, strict=True), strict=True):
+            columns[name] = list(values)
+        return cls(columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -212,9 +214,10 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype != object:
         return np.unique(values, return_inverse=True)[1]
     known: dict[Any, int] = {}
-    return np.array(
-        [known.setdefault(value, len(known)) for value in values.tolist()], np.int64
-    )
+    codes = []
+    for value in values.tolist():
+        codes.append(known.setdefault(value, len(known)))
+    return np.array(codes, np.int64)
 
 
 def _text(value: Any) -> str:

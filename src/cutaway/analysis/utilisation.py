@@ -81,7 +81,7 @@ def utilisation(run: Run) -> dict[str, Any]:
                 ),
                 "all_waiting_ns": held(masks, _THREAD, none_of=_EXECUTING),
             }
-            for index, masks in enumerate(swept.process_conditions[run.part])
+            for index, masks in enumerate(swept.held.by_process[run.part])
         ],
         "threads_executing": _share(int(busy_ns(run).sum()), found["span_ns"]),
     }
@@ -190,7 +190,7 @@ def busy_records(process: ProcessTrace) -> Structured:
 def _times(run: Run, work: Structured) -> dict[str, Any]:
     masks = run.swept.conditions["all"]
     host = BACKEND | API
-    edges = [*(run.swept.cpu_span or ())]
+    edges = [*(run.swept.held.cpu_span or ())]
     if len(work):
         edges += [int(work["start"].min()), int(work["end"].max())]
     span = max(edges, default=0) - min(edges, default=0)

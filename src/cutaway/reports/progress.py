@@ -31,7 +31,7 @@ UNITS = {"hour": 3600, "minute": 60, "second": 1}
 
 def steppers(run: Run, processes: Sequence[Process]) -> list[int]:
     """The processes whose steps add up to those of the run."""
-    made = {p.id for p in processes if run.swept.steps[p.id]}
+    made = {p.id for p in processes if run.swept.pace.steps[p.id]}
     # Environments in processes of their own are counted by who steps them, too.
     return [p.id for p in processes if p.id in made and p.parent not in made]
 
@@ -41,7 +41,9 @@ def stretches(
 ) -> tuple[Stretch, ...]:
     """The main process over the whole run. Steps are its own, else those of the processes that step for it."""
     table = run.over_time(MOST_STRETCHES)
-    counted = {main.id} if run.swept.steps[main.id] else set(steppers(run, processes))
+    counted = (
+        {main.id} if run.swept.pace.steps[main.id] else set(steppers(run, processes))
+    )
     once = {(row["process"], row["start_ns"]): row["steps"] for row in table}
     steps = totals(
         (start, n) for (process, start), n in once.items() if process in counted
@@ -267,7 +269,7 @@ def print_slowest(p: Printer, run: Run, digest: Digest) -> None:
             table.add_row(*map(p.text, ("", "", "") if i else head), p.text(what))
     usual = {
         name: int(values[digest.main_process])
-        for name, values in run.swept.durations.items()
+        for name, values in run.swept.pace.durations.items()
     }
     middle, most = (text.duration(usual[key]) for key in ("median_ns", "p99_ns"))
     p.print(

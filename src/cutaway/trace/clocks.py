@@ -105,65 +105,88 @@ class HostClock:
     error_ns: int | None
 
 
+_Pairs = dict[tuple[str, str], int]
+_Ends = dict[str, list[Link]]
+"""The moments of each end of a connection."""
+
+
 def host_clocks(logs: Iterable[tuple[str, Log]]) -> dict[str, HostClock]:
     """The clocks of all hosts of a run, on that of the host that has been up longest, so that no time becomes negative."""
     offsets: dict[str, list[int]] = {}  # wall clock minus monotonic clock
-    links: dict[str, dict[str, list[Link]]] = {}
+    links: dict[str, _Ends] = {}
     for name, log in logs:
-        seen = [
-            anchor.real - anchor.mono + log.shift
-            for anchor in log.anchors
-            if anchor.real
-        ]
-        offsets.setdefault(name, []).extend(seen)
-        ends = links.setdefault(name, {})
-        for link in log.links:
-            unmoved = link._replace(t=link.t - log.shift, until=link.until - log.shift)
-            ends.setdefault(link.on, []).append(unmoved)
+        offsets.setdefault(name, []).extend(_offsets(log))
+        _add_links(links.setdefault(name, {}), log)
     walls = {name: int(np.median(seen)) for name, seen in offsets.items() if seen}
     if not walls:
         return {name: HostClock(0, None) for name in offsets}
     reference = min(walls, key=lambda name: walls[name])
-    # How much more than the shift of the second host that of the first can be at most; through third hosts as well.
-    bound = {
-        (a, b): 0 if a == b else _bound(links[a], links[b])
-        for a, b in product(offsets, repeat=2)
-    }
-    for via, a, b in product(offsets, repeat=3):
-        bound[a, b] = min(bound[a, b], bound[a, via] + bound[via, b])
+    bounds = _bounds(links)
     clocks = {}
     for name in sorted(offsets):
         wall = walls.get(name, walls[reference]) - walls[reference]
-        most = bound[name, reference]
-        least = -bound[reference, name]
-        if name == reference:
-            clocks[name] = HostClock(0, 0)
-        elif most >= _FAR or least <= -_FAR:
-            clocks[name] = HostClock(max(0, min(max(wall, least), most)), None)
-        else:
-            middle = wall if least <= wall <= most else (least + most) // 2
-            clocks[name] = HostClock(
-                max(0, middle), max(abs(most - middle), abs(middle - least))
-            )
+        most = bounds[name, reference]
+        least = -bounds[reference, name]
+        clocks[name] = _between(least, most, wall)
+    clocks[reference] = HostClock(0, 0)
     return clocks
 
 
-def _bound(a: dict[str, list[Link]], b: dict[str, list[Link]]) -> int:
+def _offsets(log: Log) -> list[int]:
+    """How far the wall clock was ahead of the monotonic one."""
+    found = []
+    for anchor in log.anchors:
+        if anchor.real:
+            found.append(anchor.real - anchor.mono + log.shift)
+    return found
+
+
+def _add_links(ends: _Ends, log: Log) -> None:
+    for link in log.links:
+        since = link.t - log.shift
+        until = link.until - log.shift
+        ends.setdefault(link.on, []).append(link._replace(t=since, until=until))
+
+
+def _bounds(links: dict[str, _Ends]) -> _Pairs:
+    """How much more than the shift of the second host that of the first can be at most; through third hosts as well."""
+    found = {}
+    for a, b in product(links, repeat=2):
+        found[a, b] = 0 if a == b else _bound(links[a], links[b])
+    for via, a, b in product(links, repeat=3):
+        found[a, b] = min(found[a, b], found[a, via] + found[via, b])
+    return found
+
+
+def _between(least: int, most: int, wall: int) -> HostClock:
+    """A clock whose shift lies between two bounds; wall clocks say `wall`."""
+    if most >= _FAR or least <= -_FAR:
+        return HostClock(max(0, min(max(wall, least), most)), None)
+    middle = (least + most) // 2
+    if least <= wall <= most:
+        middle = wall
+    error = max(abs(most - middle), abs(middle - least))
+    return HostClock(max(0, middle), error)
+
+
+def _bound(a: _Ends, b: _Ends) -> int:
     """The least time from a moment of `a` to the first of `b` that counts more than `a` did then: when one end has received more than
     the other had sent, or knows of more than the other had, it is later."""
     found = [_FAR]
     for on, samples in a.items():
         kind, _, ends = on.partition(":")
         here, _, there = ends.partition(">")
-        if others := b.get(f"{kind}:{there}>{here}"):
-            since, _, sent, _, got = np.array(
-                sorted(link[1:] for link in samples), np.int64
-            ).T
-            _, until, _, acked, received = np.array(
-                sorted(link[1:] for link in others), np.int64
-            ).T
+        others = b.get(f"{kind}:{there}>{here}")
+        if others:
+            since, _, sent, _, got = _in_time(samples)
+            _, until, _, acked, received = _in_time(others)
             for counted, beyond in ((sent, received), (got, acked)):
                 at = np.searchsorted(beyond, counted + _SLACK, side="right")
                 known = at < len(beyond)
                 found += (until[at[known]] - since[known]).tolist()
     return min(found)
+
+
+def _in_time(links: list[Link]) -> NDArray[np.int64]:
+    """Moments of a connection in order of time, a row for each of their numbers."""
+    return np.array(sorted(link[1:] for link in links), np.int64).T

@@ -176,7 +176,7 @@ def _each(run: Run, graph: Graph, parts: Sequence[Taken], crew: Crew) -> int:
     steps = graph.steps
     if not steps:
         process = graph.threads[graph.leader].process
-        counted = sum(int(run.swept.steps[own]) for own in crew.processes)
+        counted = sum(int(run.swept.pace.steps[own]) for own in crew.processes)
         steps = counted / max(1, len(run.iterations().where(process=process)))
     each = steps / _rounds(parts, graph) / len(crew.processes)
     if each > _MANY:

@@ -83,7 +83,7 @@ def _steps(run: Run, processes: tuple[Process, ...], main: Process) -> int:
 
 def _made(run: Run) -> NDArray[np.int64]:
     """Steps of each process in the steady state."""
-    return run.swept.steps - run.swept.steps_startup
+    return run.swept.pace.steps - run.swept.pace.steps_startup
 
 
 def _without_iterations(run: Run, main: Process, shutdown: int) -> _Stages:

@@ -100,42 +100,53 @@ class Process:
 
     def tracks(self) -> Iterator[Track]:
         """All tracks; the blocks of one must be read before the next track is taken."""
-        log = self.trace.log
-        for id in sorted(self.trace.threads):
-            info = log.threads.get(id)
-            tid = info.tid if info else id
-            blocks = map(_expand, _cut_at_pauses(self.trace.events(id, kinds=_DRAWN)))
-            yield Track(
-                "thread", tid, (info.name if info else "") or f"thread {tid}", blocks
-            )
+        yield from self._threads()
         api = self.trace.api()
         work = self.trace.device()
         work = work[np.isin(work["kind"], list(DEVICE_LAYERS))]
         first, count, of = _flows(api, work, self.flows)
         tied = (of > 0).astype(np.int64)
         self.flows += int(tied.sum())
+        yield from self._api_tracks(api, first, count)
+        yield from self._streams(work, of, tied)
+
+    def _threads(self) -> Iterator[Track]:
+        for id in sorted(self.trace.threads):
+            info = self.trace.log.threads.get(id)
+            tid = info.tid if info else id
+            name = info.name if info else ""
+            blocks = map(_expand, _cut_at_pauses(self.trace.events(id, kinds=_DRAWN)))
+            yield Track("thread", tid, name or f"thread {tid}", blocks)
+
+    def _api_tracks(self, api: Structured, first: Ints, count: Ints) -> Iterator[Track]:
         for tid in np.unique(api["os_thread"]).tolist():
-            name = (
-                next((t.name for t in log.threads.values() if t.tid == tid), "") or tid
-            )
+            name = self._thread_name(tid)
             for lane, rows in _lanes(api, api["os_thread"] == tid, nested=True):
                 title = f"{name}: accelerator API{lane}"
-                yield Track(
-                    "api", tid, title, _spans(api, rows, first[rows], count[rows])
-                )
+                spans = _spans(api, rows, first[rows], count[rows])
+                yield Track("api", tid, title, spans)
+
+    def _streams(self, work: Structured, of: Ints, tied: Ints) -> Iterator[Track]:
         for device, stream in np.unique(work[["device", "stream"]]).tolist():
-            told = [
-                str(d["name"])
-                for d in log.devices
-                if d.get("id") == device and d.get("name")
-            ]
-            name = f"device {device}" + (f" ({told[0]})" if told else "")
+            name = self._device_name(device)
             own = (work["device"] == device) & (work["stream"] == stream)
             for lane, rows in _lanes(work, own, nested=False):
                 title = f"{name}, stream {stream}{lane}"
-                yield Track(
-                    "device", stream, title, _spans(work, rows, of[rows], tied[rows])
-                )
+                spans = _spans(work, rows, of[rows], tied[rows])
+                yield Track("device", stream, title, spans)
+
+    def _thread_name(self, tid: int) -> str:
+        """Of the first thread with this number; the number if it has none."""
+        for thread in self.trace.log.threads.values():
+            if thread.tid == tid:
+                return thread.name or str(tid)
+        return str(tid)
+
+    def _device_name(self, device: int) -> str:
+        for about in self.trace.log.devices:
+            if about.get("id") == device and about.get("name"):
+                return f"device {device} ({about['name']})"
+        return f"device {device}"
 
 
 def processes(trace: Trace) -> Iterator[Process]:
