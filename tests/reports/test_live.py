@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cutaway
 from cutaway.commands import main
 from cutaway.errors import CutawayError
 from cutaway.reports.digests import digest_at
@@ -385,3 +386,53 @@ def test_the_verdict_is_the_one_that_show_gives(tmp_path: Path, finished: bool):
         said.label in shown.getvalue()
         and f"Try: {said.advice}"[:60] in shown.getvalue()
     )
+
+
+def test_the_window_says_what_the_sweep_says(tmp_path: Path):
+    """A run of less than ten seconds, looked at 30 times while it grows: the same nanoseconds by operation and layer."""
+    path = tmp_path / "r.cutaway"
+    with RunWriter(path, cpus=2) as run:
+        process, thread = begin(run, 7, "main", "learner")
+        records, stop = learner_records(process, 80)
+        live = LiveRun(path)
+        for part in np.array_split(records, 30):
+            thread.append(part)
+            thread.flush()
+            process.flush()
+            live.refresh()
+        process.exit(t=stop, code=0)
+    live.refresh()
+    assert live.up_ns < WINDOW_S * 1e9
+    cells = cutaway.open(path).breakdown(by=("operation", "layer"))
+    expected = {(row["operation"], row["layer"]): row["raw_ns"] for row in cells}
+    assert live.main().totals() == expected
+
+
+def test_a_refresh_reads_what_is_new_however_long_the_run_is(tmp_path: Path):
+    """Bytes read from files at a look that finds ten new iterations, after 50 blocks and after 1,000."""
+    read = [bytes_of_a_refresh(tmp_path / f"{n}.cutaway", n) for n in (50, 1000)]
+    assert read[1] < 1.1 * read[0]
+
+
+def bytes_of_a_refresh(path: Path, blocks: int) -> int:
+    with RunWriter(path, cpus=2) as run:
+        process, thread = begin(run, 7, "main", "learner")
+        records, _ = learner_records(process, 10 * (blocks + 2))
+        parts = np.array_split(records, blocks + 2)
+        for part in parts[:-2]:
+            thread.append(part)
+            thread.flush()
+        process.flush()
+        live = LiveRun(path)
+        for part in parts[-2:]:
+            live.refresh()
+            thread.append(part)
+            thread.flush()
+            process.flush()
+            before = bytes_read()
+        live.refresh()
+        return bytes_read() - before
+
+
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])

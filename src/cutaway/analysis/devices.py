@@ -121,13 +121,12 @@ class DeviceWork:
     def _used_by_kept(self, part: int) -> Table:
         rows = Table(self.use)
         rows = rows.where(np.asarray(self.kept, bool)[rows["process"]])
-        parts = _PARTS.values() if part == WHOLE_RUN else [_PARTS.get(part, "")]
+        of_part = "all" if part == WHOLE_RUN else _PARTS.get(part, "")
         ns = np.zeros(len(rows), np.int64)
-        for name in parts:
-            if name:
+        for name in _PARTS.values():
+            if of_part in ("all", name):
                 ns += rows[f"{name}_ns"]
         columns = {"device": rows["device"], "ns": ns}
-        of_part = "all" if part == WHOLE_RUN else _PARTS.get(part)
         for length in ("short", "long"):
             name = f"{of_part}_{length}"
             columns[length] = rows[name] if name in rows else np.zeros_like(ns)

@@ -124,9 +124,14 @@ class Swept:
         takes a pass of its own."""
         found = self.held.anywhere
         if found is None:
-            native, _ = _prepare(self.trace, self.devices.seen, with_past=False)
+            native, _ = _prepare(self.trace, self.seen, with_past=False)
             found = native.overlap(self.stages.steady_ns, self.stages.over_ns)
         return _parts(found, "of")
+
+    @property
+    def seen(self) -> Sequence[_sweep.Devices]:
+        """One look at the device records of each process."""
+        return self.devices.seen
 
     @cached_property
     def summary_threads(self) -> NDArray[np.bool_]:
@@ -181,7 +186,7 @@ def sweep(
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices, stages and iterations
     is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
     seen = (
-        known.devices.seen
+        known.seen
         if known
         else [process.look_at_devices() for process in trace.processes]
     )
@@ -210,7 +215,7 @@ def _iterations_of_leader(swept: Swept) -> _Marks:
 
 
 def _prepare(
-    trace: Trace, seen: list[_sweep.Devices], with_past: bool
+    trace: Trace, seen: Sequence[_sweep.Devices], with_past: bool
 ) -> tuple[_sweep.Sweep, list[ThreadName]]:
     native = _sweep.Sweep()
     names: list[ThreadName] = []
@@ -229,7 +234,7 @@ def _prepare(
 
 
 def _sweep_once(
-    trace: Trace, seen: list[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
+    trace: Trace, seen: Sequence[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
     by_iteration: bool = False,
 ) -> Swept:  # fmt: skip
     native, threads = _prepare(trace, seen, with_past=not by_iteration)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -27,12 +27,11 @@ from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.log import Log
 from cutaway.trace.reader import ProcessTrace, read_run
+from cutaway.trace.sources import MAY_GROW, NOWHERE, as_bytes
 from cutaway.vocabulary import (
     DEVICE_LAYERS,
     OPERATIONS,
     THREAD_LAYERS,
-    Kind,
-    RowFlag,
     Stream,
 )
 
@@ -44,106 +43,79 @@ WINDOW_S = 10
 WINDOW_NS = WINDOW_S * 1_000_000_000
 BINS = WINDOW_NS // BIN_NS
 HISTORY = 40  # of steps/s, for the sparkline
-NOT_ALIVE = -1
+BINS_KEPT = 2 * BINS  # processes may tell of different moments
 JUDGING = 0.05  # share of the time that goes into the verdict
-MOST_BINS = 4 * BINS  # that one stretch may fill
-MARKS = (Kind.ITERATION, Kind.STEP, Kind.PAUSE, Kind.RESUME)
-LOOK_BACK = 256  # blocks at the end of device.bin that may still grow, and that the first look reads
-_LAYER_BITS, _STATE_BITS = 3, 40
+ANCHORS_S = 60  # of clocks that are kept
 
 Plane = tuple[str, str]  # operation, layer
 
 
-@dataclass
 class ThreadWindow:
-    """What a thread did in each bin of the last seconds, and the steps it made."""
+    """What a thread did in each bin of the last seconds, and the steps it made: its sweep, continued at each look."""
 
-    log: Log
-    reader: _sweep.Reader
-    bins: defaultdict[int, Counter[Plane]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )
-    steps: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
-    iteration: int = 0
-    last: tuple[int, int] | None = None  # time and state of the last boundary
-    _paused_at: int = 0
+    def __init__(self, process: ProcessTrace, thread: int) -> None:
+        self._log = process.log
+        self._thread = thread
+        self._sweep = _sweep.LiveThread(
+            process.native(), self._sources(process), BIN_NS, BINS_KEPT
+        )
+        self.totals: Counter[Plane] = Counter()
+        """Nanoseconds by (operation, layer) in the window."""
+        self.read(process)
 
-    def read(self, process: ProcessTrace, thread: int, since: int) -> None:
+    def _sources(self, process: ProcessTrace) -> NDArray[np.uint8]:
+        return as_bytes(process.written.get(self._thread, NOWHERE))
+
+    def read(self, process: ProcessTrace) -> None:
         """Take in what is new."""
-        for events in process.events(thread, since=since, reader=self.reader):
-            self._add(events)
-            marks = events[np.isin(events["kind"], MARKS)]
-            for kind, time, value in marks[["kind", "time", "value"]].tolist():
-                self._mark(kind, time, value)
+        self._sweep.follow(process.native(), self._sources(process))
+        found = self._sweep.window()
+        self._first: int = found["first"]
+        self._steps: list[int] = found["steps"].tolist()
+        self._ns = found["ns"].reshape(-1, BINS_KEPT)
+        states = zip(found["operation"].tolist(), found["layer"].tolist(), strict=True)
+        self._planes = [self._plane(*state) for state in states]
 
-    def _mark(self, kind: int, time: int, value: int) -> None:
-        """An iteration, a pause, or steps; those made in a pause are spread evenly over it."""
-        if kind == Kind.ITERATION:
-            self.iteration = value
-        elif kind == Kind.PAUSE:
-            self._paused_at = time
-        elif kind == Kind.STEP:
-            self._add_steps(value, time, time)
-        else:
-            self._add_steps(value, self._paused_at or time, time)
-
-    def _add_steps(self, count: int, start: int, end: int) -> None:
-        if not count:
-            return
-        first = start // BIN_NS
-        last = end // BIN_NS
-        oldest = max(first, last - MOST_BINS)
-        for bin in range(oldest, last + 1):
-            self.steps[bin] += count / (last - first + 1)
-
-    def _add(self, events: fmt.Structured) -> None:
-        """Adds the time between boundaries, where the state of the thread (operation and layer) may change, to the bins."""
-        row = np.repeat(np.arange(len(events)), 1 + (events["kind"] == Kind.CALL))
-        second = np.append(False, row[1:] == row[:-1])  # a call has two boundaries
-        time = np.where(second, events["end"][row], events["time"][row])
-        layer = np.where(second, events["after"][row], events["layer"][row])
-        states = events["operation"][row].astype(np.int64) << _LAYER_BITS | layer
-        states = np.where(events["flags"][row] & RowFlag.RECORDED, states, NOT_ALIVE)
-        if self.last is not None:
-            time = np.concatenate([[self.last[0]], time])
-            states = np.concatenate([[self.last[1]], states])
-        self.last = int(time[-1]), int(states[-1])
-        newest = int(time[-1]) // BIN_NS
-        first = max(
-            int(time[0]) // BIN_NS, newest + 1 - MOST_BINS
-        )  # of a long silence only the end counts
-        edges = BIN_NS * np.arange(first, newest + 1)
-        cuts = np.sort(np.concatenate([time, edges[edges > time[0]]]))
-        start = cuts[:-1]
-        lengths = np.diff(cuts)
-        states = states[np.searchsorted(time, start, "right") - 1]
-        counts = (lengths > 0) & (start >= edges[0]) & (states != NOT_ALIVE)
-        keys = ((start // BIN_NS - first) << _STATE_BITS) | states
-        keys, of = np.unique(keys[counts], return_inverse=True)
-        for key, ns in zip(
-            keys.tolist(), np.bincount(of, lengths[counts]).tolist(), strict=True
-        ):
-            bin, state = divmod(key, 1 << _STATE_BITS)
-            self.bins[first + bin][self.plane(state)] += int(ns)
+    def _plane(self, operation: int, layer: int) -> Plane:
+        return self._log.name(operation), THREAD_LAYERS[layer]
 
     def trim(self, first: int) -> None:
-        """Forget the bins before `first`."""
-        for bin in [bin for bin in self.bins if bin < first]:
-            del self.bins[bin]
-        for bin in [bin for bin in self.steps if bin < first]:
-            del self.steps[bin]
+        """The window begins with the bin `first`."""
+        inside = self._ns[:, max(0, first - self._first) :].sum(axis=1)
+        self.totals = Counter()
+        for plane, ns in zip(self._planes, inside.tolist(), strict=True):
+            if ns:
+                self.totals[plane] += ns
 
-    def plane(self, state: int) -> Plane:
-        """Operation and layer of a state."""
-        operation, layer = divmod(state, 1 << _LAYER_BITS)
-        return self.log.name(operation), THREAD_LAYERS[layer]
+    def steps_in(self, bin: int) -> int:
+        """How many steps it made in a bin."""
+        at = bin - self._first
+        return self._steps[at] if 0 <= at < len(self._steps) else 0
 
-    def totals(self) -> Counter[Plane]:
-        """Nanoseconds by (operation, layer) in the window."""
-        out: Counter[Plane] = Counter()
-        for bin in self.bins.values():
-            out.update(bin)
-        return out
+    @property
+    def operations(self) -> set[str]:
+        """All that it has been in."""
+        return {operation for operation, _ in self._planes if operation}
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it has made steps."""
+        return self._sweep.steps > 0
+
+    @property
+    def iteration(self) -> int:
+        """The number of the newest."""
+        return self._sweep.iteration
+
+    @property
+    def last_ns(self) -> int:
+        """When something about it was known last; 0: never."""
+        return self._sweep.last
+
+    def now(self) -> Plane | None:
+        """What it was last seen doing."""
+        state = self._sweep.now
+        return self._plane(*state) if state else None
 
 
 @dataclass
@@ -174,27 +146,26 @@ class LiveProcess:
         for sample in log.samples:
             if _is_size(sample.get("pss")) and _is_size(sample.get("rss")):
                 self.shared = max(0, sample["rss"] - sample["pss"])
-        del log.samples[: -20 * WINDOW_S]
+        _forget_read(log)
         if log.samples:
             self.last_ns = max(self.last_ns, int(log.samples[-1].get("t", 0)))
         self._read_devices()
-        newest = max((a.mono for a in log.anchors), default=0)
         for id in self.trace.threads:
-            if id not in self.threads:
-                self.threads[id] = ThreadWindow(log, self.trace.reader(id))
+            if id in self.threads:
+                self.threads[id].read(self.trace)
+            else:
+                self.threads[id] = ThreadWindow(self.trace, id)
             thread = self.threads[id]
-            thread.read(self.trace, id, newest - WINDOW_NS)
-            self.last_ns = max(self.last_ns, thread.last[0] if thread.last else 0)
-            self.stepped |= bool(thread.steps)
+            self.last_ns = max(self.last_ns, thread.last_ns)
+            self.stepped |= thread.stepped
             self.iterations = max(self.iterations, thread.iteration)
-            for bin in thread.bins.values():
-                self._opened |= {operation for operation, _ in bin if operation}
+            self._opened |= thread.operations
         self.role = role_of(log, self._opened, root=root, roots=roots)
 
     def _read_devices(self) -> None:
         """device.bin grows in place, chunk by chunk: only the newest can have changed since the last look."""
         known = self.trace.device_sources
-        sources = known[known["stream"] == Stream.DEVICE][-LOOK_BACK:]
+        sources = known[known["stream"] == Stream.DEVICE][-MAY_GROW:]
         new = [self.spans]
         for at, (block, count) in enumerate(sources[["offset", "count"]].tolist()):
             taken = self._taken.get(block, 0)
@@ -222,24 +193,19 @@ class LiveProcess:
         """The thread with the most time in named operations; any, if none has."""
         return max(
             self.threads.values(),
-            key=lambda t: (named_ns(t.totals()), bool(t.bins)),
+            key=lambda t: (named_ns(t.totals), bool(t.totals)),
             default=None,
         )
 
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) of its main thread in the window."""
         thread = self.main()
-        return thread.totals() if thread else Counter()
+        return thread.totals if thread else Counter()
 
     def now(self) -> Plane | None:
         """What its main thread was last seen doing."""
         thread = self.main()
-        if self.ended or thread is None or thread.last is None:
-            return None
-        _, state = thread.last
-        if state == NOT_ALIVE:
-            return None
-        return thread.plane(state)
+        return None if self.ended or thread is None else thread.now()
 
     def resident(self) -> int | None:
         """Bytes of memory it has now."""
@@ -253,6 +219,14 @@ class LiveProcess:
             return None
         first = min(int(np.searchsorted(time, time[-1] - WINDOW_NS)), len(time) - 2)
         return float((used[-1] - used[first]) / (time[-1] - time[first]))
+
+
+def _forget_read(log: Log) -> None:
+    """What a log says of long ago is not asked for again, and reading on must not take longer and longer."""
+    del log.samples[: -20 * WINDOW_S]
+    newest = max((anchor.mono for anchor in log.anchors), default=0)
+    since = newest - ANCHORS_S * 1_000_000_000
+    log.anchors[1:] = [anchor for anchor in log.anchors[1:] if anchor.mono >= since]
 
 
 def _is_size(value: object) -> bool:
@@ -345,7 +319,7 @@ class LiveRun:
         oldest = max(self._rated + 1, complete - HISTORY + 1)
         threads = self._stepping()
         for bin in range(oldest, complete + 1):
-            steps = sum(thread.steps.get(bin, 0.0) for thread in threads)
+            steps = sum(thread.steps_in(bin) for thread in threads)
             self.rates.append(steps * 1e9 / BIN_NS)
             self._rated = bin
 

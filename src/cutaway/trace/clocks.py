@@ -189,4 +189,5 @@ def _bound(a: _Ends, b: _Ends) -> int:
 
 def _in_time(links: list[Link]) -> NDArray[np.int64]:
     """Moments of a connection in order of time, a row for each of their numbers."""
-    return np.array(sorted(link[1:] for link in links), np.int64).T
+    moments = sorted(link[1:] for link in links)
+    return np.asarray(np.array(moments, np.int64).T)

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway import _sweep
+from cutaway.errors import CutawayError
 from cutaway.trace.files import open_file, parse_object
 
 NAME = "past.bin"
+LAYOUT = 2
+"""Of the state: raised when a class of the sweep saves other members."""
 _LONGEST_HEAD = 1 << 20
 NOTHING = np.zeros(0, np.uint8)
 
@@ -61,6 +64,7 @@ def read_past(folder: Path) -> Past | None:
             line = file.readline(_LONGEST_HEAD)
             state = file.read()
         head = parse_object(line[9:])
+        layout = head.get("layout", 1)
         sound = line[:8] == b"%08x" % _sweep.crc32c(line[9:].rstrip(b"\n"), 0)
         if not sound or _sweep.crc32c(state, 0) != head["crc"]:
             return None
@@ -83,6 +87,11 @@ def read_past(folder: Path) -> Past | None:
         last_work = (bool(last[0]), int(last[1])) if last else None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
+    if layout != LAYOUT:
+        remedy = "read this run with the version that recorded it"
+        raise CutawayError(
+            f"{folder / NAME} holds totals of another version of Cutaway; {remedy}."
+        )
     bins = origin, width, count
     return Past(
         until,
@@ -103,9 +112,12 @@ def to_bytes(past: Past) -> bytes:
     state = past.state.tobytes() + past.devices.state.tobytes()
     about = {key: value for key, value in asdict(past).items() if key != "state"}
     del about["devices"]["state"]
-    text = json.dumps(
-        {**about, "state_bytes": len(past.state), "crc": _sweep.crc32c(state, 0)}
-    ).encode()
+    about |= {
+        "layout": LAYOUT,
+        "state_bytes": len(past.state),
+        "crc": _sweep.crc32c(state, 0),
+    }
+    text = json.dumps(about).encode()
     return b"%08x %s\n%s" % (_sweep.crc32c(text, 0), text, state)
 
 

@@ -23,7 +23,7 @@ from cutaway.trace.hints import facts_of
 from cutaway.trace.log import Anchor, Log, read_log
 from cutaway.trace.past import NOTHING, Past, read_past
 from cutaway.trace.pulses import Pulse
-from cutaway.trace.sources import NOWHERE, Losses, Sources, as_bytes
+from cutaway.trace.sources import NOWHERE, BlockFile, Losses, Sources, as_bytes
 from cutaway.vocabulary import SAMPLE_DOING, Clock, Kind, Stream, numbers
 
 _ROOM = 1 << 16  # events of a block
@@ -54,6 +54,7 @@ class ProcessTrace:
         self.log = Log()
         self.borrowed_anchors: list[Anchor] = []
         self._log_read = 0
+        self._block_files: dict[str, BlockFile] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -70,7 +71,7 @@ class ProcessTrace:
                 why = str(entry.get("what") or "").removeprefix("recording stopped: ")
                 self.stop = Stop(entry.get("t") or 0, why)
         self.past: Past | None = read_past(self.folder)
-        found = Sources(self.folder, self.past, self.losses)
+        found = Sources(self.folder, self.past, self.losses, self._block_files)
         self.files, self.blocks = found.files, found.blocks
         self.device_sources, self.device_gone = found.device, found.device_gone
         self.threads: dict[int, Structured] = found.threads

@@ -25,6 +25,8 @@ from cutaway.vocabulary import (
 )
 
 NOWHERE = np.zeros(0, fmt.SOURCE_DTYPE)
+MAY_GROW = 256
+"""Blocks at the end of device.bin that may still be filled."""
 
 
 @dataclass
@@ -49,11 +51,51 @@ class Losses:
         return damaged + lost + self.late_device_records
 
 
-class Sources:
-    """One look at the folder of a process. Of what its past knows (`--keep`), only the rest is here."""
+class BlockFile:
+    """The blocks of a file that grows. What was there and sound at the last look is not looked at again, so a look takes no longer
+    when the file is long."""
 
-    def __init__(self, folder: Path, past: Past | None, losses: Losses) -> None:
+    def __init__(self, path: Path, *, chunked: bool) -> None:
+        self.path = str(path)
+        self._chunked = chunked
+        self._settled = NOWHERE
+        self._end = 0  # of what is settled
+
+    def look(self, start: int = 0) -> tuple[Structured, int, int]:
+        """All blocks from `start` on; how many were damaged, and bytes."""
+        if start:
+            self._settled, self._end = NOWHERE, start
+        raw, damaged, damaged_bytes = _sweep.scan(self.path, self._chunked, self._end)
+        new = raw.view(fmt.SOURCE_DTYPE)
+        found = np.concatenate([self._settled, new])
+        if not damaged:
+            self._settle(new)
+        return found, damaged, damaged_bytes
+
+    def _settle(self, new: Structured) -> None:
+        """Chunks at the end of device.bin may still be filled."""
+        done = new[:-MAY_GROW] if self._chunked else new
+        if len(done):
+            self._settled = np.concatenate([self._settled, done])
+            head = fmt.BLOCK_HEAD_DTYPE.itemsize
+            first_left = new["offset"][len(done) :] - head
+            end = done["offset"][-1] + done["bytes"][-1]
+            self._end = int(first_left[0] if self._chunked else end)
+
+
+class Sources:
+    """One look at the folder of a process. Of what its past knows (`--keep`), only the rest is here. `known`: the files that were
+    looked at before."""
+
+    def __init__(
+        self,
+        folder: Path,
+        past: Past | None,
+        losses: Losses,
+        known: dict[str, BlockFile],
+    ) -> None:
         self.folder, self.past, self.losses = folder, past, losses
+        self._known = known
         self.files: list[str] = []
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
         segments = self._segments()
@@ -68,11 +110,11 @@ class Sources:
         return found[~gone]
 
     def _scan(self, name: str, *, chunked: bool, start: int = 0) -> Structured:
-        path = str(self.folder / name)
-        raw, damaged, damaged_bytes = _sweep.scan(path, chunked, start)
-        sources = raw.view(fmt.SOURCE_DTYPE)
+        if self.past or name not in self._known:  # blocks of a past are given back
+            self._known[name] = BlockFile(self.folder / name, chunked=chunked)
+        sources, damaged, damaged_bytes = self._known[name].look(start)
         sources["file"] = len(self.files)
-        self.files.append(path)
+        self.files.append(self._known[name].path)
         self.losses.damaged_blocks += damaged
         self.losses.damaged_bytes += damaged_bytes
         return sources
