@@ -28,6 +28,7 @@ class Bound:
 def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     """All bounds, the binding one first.
 
+    >>> from cutaway.balance.demands import Line, Time
     >>> d = Demands(Time(1e-3), device=Line(a=2e-3, b=0.0))
     >>> [(b.resource, round(b.steps_per_s)) for b in bounds(d, Machine("two", 2, 2), actors=16)][:2]
     [('cpu', 2000), ('server', 4000)]
@@ -132,6 +133,7 @@ def predict(
 ) -> Prediction:
     """One point. The interval comes from repeating it with service times drawn from their own errors of measurement.
 
+    >>> from cutaway.balance.demands import Line, Time
     >>> d = Demands(Time(1e-3), host=Line(1e-5), batch=1)
     >>> round(predict(d, Machine("two", 2, 2), actors=1, draws=0).steps_per_s, -1)
     990.0

@@ -7,7 +7,9 @@ import dataclasses
 import json
 import shlex
 import sys
+import textwrap
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +144,18 @@ def run(args: argparse.Namespace) -> int:
             "advise": advice.advise,
         }[args.what]
         values, lines = answer(source, other, args.actors)
-    print(json.dumps(values) if args.json else "\n".join(lines))
+    print(json.dumps(values) if args.json else "\n".join(_within_80_columns(lines)))
     return 0
+
+
+def _within_80_columns(lines: Iterable[str]) -> list[str]:
+    """Long lines go on in the next one, below where they began."""
+    wrapped: list[str] = []
+    for line in lines:
+        begin = " " * (2 + len(line) - len(line.lstrip()))
+        parts = textwrap.wrap(line, 79, drop_whitespace=False, subsequent_indent=begin)
+        wrapped += [part.rstrip() for part in parts] or [""]
+    return wrapped
 
 
 def _measure(args: argparse.Namespace) -> int:
