@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
 def _within_80_columns(lines: Iterable[str]) -> list[str]:
     """Long lines go on in the next one, below where they began."""
     wrapped: list[str] = []
-    for line in lines:
+    for line in "\n".join(lines).split("\n"):
         begin = " " * (2 + len(line) - len(line.lstrip()))
         parts = textwrap.wrap(line, 79, drop_whitespace=False, subsequent_indent=begin)
         wrapped += [part.rstrip() for part in parts] or [""]
