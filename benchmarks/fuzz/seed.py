@@ -56,6 +56,7 @@ def _learner(run: RunWriter) -> None:
         "loss", {"what": "recording stopped: the disk is full", "n": 0, "t": 4 * LENGTH}
     )
     p.log("child", {"pid": 11, "code": 0, "t": ITERATIONS * LENGTH})
+    p.log("kill", {"pid": 11, "signal": 9, "t": ITERATIONS * LENGTH})
     p.log(
         "operator",
         {

@@ -9,6 +9,7 @@ import pytest
 from recorded import one, record, script
 
 import cutaway
+from cutaway.reports.digests import digest_of
 from cutaway.trace.reader import read_run
 
 pytestmark = pytest.mark.core
@@ -239,3 +240,35 @@ def test_a_snippet_that_answers_its_parent_is_a_helper(tmp_path: Path) -> None:
     table = cutaway.open(tmp_path / "run.cutaway").processes()
     roles = dict(zip(table["name"].tolist(), table["role"].tolist(), strict=True))
     assert roles == {"train": "", "-c": "helper"}
+
+
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_a_worker_that_its_program_kills_as_it_leaves_is_no_failure(
+    tmp_path: Path, by_itself: bool
+) -> None:
+    """As vLLM's server ends its engine; one that is killed by something else is told."""
+    script(
+        tmp_path,
+        f"""
+        import multiprocessing as mp, os, signal, time
+        import cutaway
+        def work(ready):
+            with cutaway.operation("decode"): pass
+            ready.set()
+            if {by_itself}: os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        if __name__ == "__main__":
+            context = mp.get_context("fork")
+            ready = context.Event()
+            worker = context.Process(target=work, args=(ready,), name="engine")
+            worker.start()
+            ready.wait()
+            if not {by_itself}: worker.kill()
+            worker.join()
+        """,
+    )
+    record(tmp_path, "train.py")
+    said = digest_of(cutaway.open(tmp_path / "run.cutaway"))
+    ended = {process.name: process.exit for process in said.processes}
+    assert ended["engine"] == ("SIGKILL" if by_itself else "by parent")
+    assert bool(said.ending.failure) is by_itself

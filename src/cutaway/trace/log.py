@@ -111,6 +111,7 @@ class Log:
     sample_stream: int | None = None
     samples: list[dict[str, Any]] = field(default_factory=list)
     children: list[dict[str, Any]] = field(default_factory=list)
+    kills: list[dict[str, Any]] = field(default_factory=list)
     losses: list[dict[str, Any]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     shift: int = 0  # added to all times: those of another host's clock
@@ -218,6 +219,7 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
         lists = {
             "sample": log.samples,
             "child": log.children,
+            "kill": log.kills,
             "loss": log.losses,
             "device": log.devices,
             "heap": log.heap,

@@ -5,6 +5,8 @@ Calls that end other waits are recorded too: writes, releases, puts. So a reader
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from functools import partial, wraps
 
@@ -55,6 +57,16 @@ def _apply(home: str, module: Any) -> None:
         )
     for _, _, value, on in _natives(_ENDS_WAITS, home, module):
         _recorder.patch_feed(value, on)
+    if home == "posix":
+        _recorder.patch_awaited(module.kill, "os.kill", "python", _kills)
+
+
+def _kills(arguments: tuple[Any, ...], _: Any) -> None:
+    """A program that ends its own workers with SIGKILL as it leaves has not lost them."""
+    pid, number = arguments
+    if number and pid > 0 and pid != os.getpid():
+        told = f'"pid":{int(pid)},"signal":{int(number)},"t":{time.monotonic_ns()}'
+        _recorder.log("kill", told)
 
 
 def _natives(table: Any, home: str, module: Any) -> Iterator[tuple[str, str, Any, str]]:

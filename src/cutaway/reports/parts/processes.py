@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
+from signal import SIGKILL
 from typing import Any
 
 import numpy as np
@@ -28,12 +30,13 @@ def processes(run: Run, steady: Run) -> tuple[Process, ...]:
     queued = queued_shares(steady)
     work = work_in_halves(steady)
     out = []
+    killed = _killed(run)
     for id, row in enumerate(rows):
         known = {key: value for key, value in row.items() if key != "process"}
         about = {
             "id": id,
             "name": row["name"] or f"pid {row['pid']}",
-            "exit": _ended(row, rows[row["parent"]]),
+            "exit": _ended(row, rows[row["parent"]], killed),
             "operations": dict(operations[id]),
             "layers": dict(layers[id]),
             "host": run.trace.processes[id].host,
@@ -44,11 +47,20 @@ def processes(run: Run, steady: Run) -> tuple[Process, ...]:
     return tuple(out)
 
 
-def _ended(row: dict[str, Any], parent: dict[str, Any]) -> str:
+def _killed(run: Run) -> frozenset[int]:
+    """Processes that others of the run sent SIGKILL."""
+    kills = chain.from_iterable(p.log.kills for p in run.trace.processes)
+    return frozenset(
+        kill.get("pid", 0) for kill in kills if kill.get("signal") == SIGKILL
+    )
+
+
+def _ended(row: dict[str, Any], parent: dict[str, Any], killed: frozenset[int]) -> str:
     """How a process ended. Daemon workers are ended by their parent as it leaves: that is normal."""
     well = row["parent"] >= 0 and parent["exit"] in ("0", "")
     leaving = well and abs(parent["end_ns"] - row["end_ns"]) < LEAVING_NS
-    if row["exit"] == "signal 15" and leaving:
+    asked = row["exit"] == "signal 9" and row["pid"] in killed
+    if leaving and (asked or row["exit"] == "signal 15"):
         return "by parent"
     return endings.exit_text(row["exit"])
 
