@@ -123,3 +123,18 @@ PAIRS = [
     _pair("torchrl", "workers=1", "workers=2", "workers=2"),
     _pair("torchrl", "workers=2 units=8", "units=16", "simulator=0.5x"),
 ]
+
+HELD_OUT = [
+    _pair("ppo", "units=12", "units=6", "simulator=2x"),
+    _pair("ppo", "units=12 workers=1", "units=6", "simulator=2x"),
+    _pair("dqn", "units=6", "units=2", "simulator=3x"),
+    _pair("actor_learner", "units=14 updates=6", "units=7", "simulation=2x"),
+    _pair("actor_learner", "units=14 updates=6", "updates=3", "update=2x"),
+    _pair("lockstep", "slow=3", "slow=1", "env-3=3x"),
+    _pair("replay", "prefetch=0 draws=3", "prefetch=1", "overlap=replay"),
+    _pair("ppo", "envs=6 workers=1", "workers=0", "workers=0"),
+    _pair("served", "actors=3 units=6", "units=3", "simulation=2x"),
+    _pair("ppo", "batch=64", "batch=256", "minibatch=256", second="batch=128"),
+]
+"""Chosen when the replay was finished, and not looked at before: nothing in it comes from them."""
+PAIRS += HELD_OUT

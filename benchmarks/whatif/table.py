@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.whatif.pairs import HELD_OUT
+
 BEGIN, END = "<!-- made by benchmarks.whatif -->", "<!-- end -->"
 MEDIAN, MOST_OF, WORST = 0.03, 0.08, 0.15
 """What was asked for: the median error, that of nine in ten, and the worst without a warning."""
@@ -97,6 +99,13 @@ def _summary(tried: Sequence[Tried]) -> list[str]:
         same = np.median([abs(one.error or 0.0) for one in both])
         lines.append(
             f"Where Amdahl has an answer ({len(both)} pairs): median {amdahl:.1%}, ours {same:.1%}."
+        )
+    held_out = {pair.name for pair in HELD_OUT}
+    unseen = [abs(one.error or 0.0) for one in known if one.name in held_out]
+    if unseen:
+        lines.append(
+            f"Of {len(unseen)} pairs that were chosen when the replay was finished: median {np.median(unseen):.1%}, "
+            f"worst {max(unseen):.1%}."
         )
     loaded = [one for one in measured if one.foreign > QUIET]
     if loaded:

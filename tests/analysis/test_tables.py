@@ -494,3 +494,18 @@ def test_queue_depth_counts_what_was_launched_and_had_not_started(tmp_path):
     row = cutaway.open(tmp_path / "r").kernels().row(0)
     assert row["queue"] == (0 + 1 + 1) / 3
     assert row["launch_ns"] == (10 + 35 + 55) / 3
+
+
+def test_a_process_has_the_cpu_time_of_threads_that_never_ran_python(tmp_path):
+    """A pool of the backend is known from samples only."""
+    with RunWriter(tmp_path / "r") as writer:
+        process = writer.process(pid=7, name="main", role="learner", start_ns=5)
+        process.thread(tid=7, name="MainThread").spans(
+            [10, 20], [100, 30], ops=[process.name("sync")] * 2
+        )
+        for t, main, pool in ((20, 5, 0), (90, 65, 60)):
+            used = {"7": [main, 0], "8": [pool, 0]}
+            process.log("sample", {"t": t, "threads": used, "rss": 4096})
+        process.exit(code=0, t=100)
+    (row,) = cutaway.open(tmp_path / "r").processes()
+    assert row["cpu_ns"] == 60 + 60

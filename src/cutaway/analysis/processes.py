@@ -33,6 +33,7 @@ def process_table(run: Run) -> Table:
     swept = run.swept
     table = threads(run)
     parents = parents_of(run.trace)
+    sampled = meters(trace)
     # What parents saw; that of the first process is `cutaway run`.
     waited: dict[Any, dict[str, Any]] = {
         (p.host, p.pid): trace.ended for p in trace.processes[:1]
@@ -65,7 +66,9 @@ def process_table(run: Run) -> Table:
             *life(swept, index),
             exit,
         )
-        cpu = int(table["cpu_ns"][own].sum())
+        metered = sum(used for used, _ in sampled[index].values())
+        # Threads that never ran Python (a pool of PyTorch's) are known from samples only.
+        cpu = max(int(table["cpu_ns"][own].sum()), metered)
         lost = process.losses.total + sum(bad)
         rows.append(
             (*about, int(own.sum()), cpu, events + seen.calls + seen.works, lost)
