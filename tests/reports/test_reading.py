@@ -250,8 +250,13 @@ def test_no_number_is_cut(
         for by in VIEWS:
             p = in_terminal(monkeypatch, columns)
             print_view(p, cutaway.open(path).steady(), digest, by)
-            body = plain(p).splitlines()[2:]
+            body = [row for row in plain(p).splitlines()[2:] if not a_command(row)]
             assert all(len(row) <= columns for row in body), (by, body)
+
+
+def a_command(row: str) -> bool:
+    """What to type next is printed whole, however long the path to the run is."""
+    return row.startswith("why:  cutaway ")
 
 
 def tables_of(text: str) -> str:
