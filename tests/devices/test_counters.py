@@ -125,7 +125,7 @@ def test_a_full_buffer_and_values_that_are_none_are_counted(
     lost = {entry["what"]: entry["n"] for entry in run.trace.processes[0].log.losses}
     assert lost["times that a GPU's buffer of counters was full"] == 1
     unusable = lost["samples of hardware counters without a usable time or value"]
-    assert unusable > 10
+    assert unusable > 0  # how many depends on how busy the machine is
     assert {sample[SM] for sample in samples(run)} == {10.0}
 
 

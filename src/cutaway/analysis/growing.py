@@ -19,6 +19,7 @@ LEAST_GROWN, LEAST_SHARE = (
     0.03,
 )  # of bytes, and of what there was: less is noise
 EXPLAINED = 0.5  # of a growth, to name its cause
+SETTLED = 0.9  # of what it has at the steady state: the process had started
 GROWS, FILLS, COPIES, SHARES = "grows", "fills", "copies", "shares"
 NAMES = (
     *("process", "kind", "grown", "per_s", "low_per_s", "high_per_s", "until"),
@@ -105,13 +106,17 @@ def _row(
 
 
 def _copied(process: ProcessMemory) -> float:
-    """Bytes that stopped being shared since it settled. Two looks since then are needed: what a process copies while it starts
-    says nothing about later."""
-    own = process.own
-    since = own.t_ns[own.t_ns >= process.span[0]]
-    if len(since) < 2:
+    """Bytes that stopped being shared since it settled; what a process copies while it starts says nothing about later."""
+    own, resident = process.own, process.resident
+    begun = process.span[0]
+    settled = [
+        int(t)
+        for t in own.t_ns
+        if t >= begun or resident.at(int(t)) >= SETTLED * resident.at(begun)
+    ]
+    if len(settled) < 2:
         return 0.0
-    return max(0.0, own.last - own.at(int(since[0])))
+    return max(0.0, own.last - own.at(settled[0]))
 
 
 def _room_allocated(process: ProcessMemory, grown: float) -> float:
