@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recorded import record, script
 from streams import array_of, only_process, outline, recording, run
 
+import cutaway
 from cutaway import _recorder
 from cutaway.record import tasks
 from cutaway.trace.reader import read_run
@@ -212,3 +214,21 @@ def test_greenlets_are_followed_unless_another_tool_does(tmp_path: Path) -> None
     assert (free.trace, taken.trace) == (None, print)
     (note,) = only_process(tmp_path).log.notes
     assert "greenlets" in note
+
+
+def test_threads_of_the_recorder_are_not_recorded(tmp_path: Path) -> None:
+    """Their waits would stand among those of the program."""
+    script(
+        tmp_path,
+        """
+        import threading
+        from cutaway.record.own_thread import OwnThread
+        for kind in (OwnThread, threading.Thread):
+            thread = kind(target=threading.Event().wait, args=(0.05,), name=kind.__name__)
+            thread.start()
+            thread.join()
+        """,
+    )
+    record(tmp_path, "train.py")
+    names = cutaway.open(tmp_path / "run.cutaway").threads()["name"].tolist()
+    assert "Thread" in names and "OwnThread" not in names

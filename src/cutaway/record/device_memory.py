@@ -15,6 +15,7 @@ import time
 from cutaway import _recorder
 from cutaway.record.imports import Any, when_imported
 from cutaway.record.options import Options
+from cutaway.record.own_thread import OwnThread
 
 PERIOD_S = 0.5
 SHARE = 0.002  # of the time, at most, is spent looking
@@ -57,9 +58,7 @@ def _begin() -> None:
         _profiled = 0
         _stopping.clear()
         atexit.register(remove)  # called before a framework imported earlier ends
-        _thread = threading.Thread(
-            target=_run, name="cutaway-device-memory", daemon=True
-        )
+        _thread = OwnThread(target=_run, name="cutaway-device-memory", daemon=True)
         _thread.start()
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from cutaway import _recorder
 from cutaway.record.devices.cupti import driver_present
+from cutaway.record.own_thread import OwnThread
 
 _PERIOD_SECONDS = 0.5
 _NO_GPU = "GPU power and utilisation are unavailable"
@@ -34,7 +35,7 @@ def start(folder: str) -> None:
     global _thread
     if _thread is None:
         _stopping.clear()
-        _thread = threading.Thread(
+        _thread = OwnThread(
             target=_run, args=(folder,), name="cutaway-meters", daemon=True
         )
         _thread.start()

@@ -12,6 +12,7 @@ import threading
 
 from cutaway import _recorder
 from cutaway.record.devices import cupti, library
+from cutaway.record.own_thread import OwnThread
 
 NOT_STARTED = -4  # CUDA, in this process
 _WATCH_SECONDS = 0.25
@@ -25,7 +26,7 @@ def start(folder: str, interval_s: float) -> None:
     global _thread
     if _thread is None:
         _stopping.clear()
-        _thread = threading.Thread(
+        _thread = OwnThread(
             target=_run, args=(folder, interval_s), name="cutaway-counters", daemon=True
         )
         _thread.start()

@@ -17,6 +17,7 @@ from cutaway import _recorder
 from cutaway.record.devices import library
 from cutaway.record.frameworks.hooks import replace
 from cutaway.record.imports import Any
+from cutaway.record.own_thread import OwnThread
 
 TYPE_CHECKING = False  # importing typing is felt at every start; checkers know the name
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
         _begin()
     elif driver_present():
         _stopping.clear()
-        _watcher = threading.Thread(target=_watch, name="cutaway-cupti", daemon=True)
+        _watcher = OwnThread(target=_watch, name="cutaway-cupti", daemon=True)
         _watcher.start()
 
 
