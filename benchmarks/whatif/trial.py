@@ -74,7 +74,7 @@ def record(lab: Lab, pair: Pair, settings: Mapping[str, int]) -> Path:
         raise Failed(f"there is no recording {out.stem}")
     limit, rest = command(pair, settings, lab.seconds)
     recorder = [*limit, sys.executable, "-m", "cutaway", "run", "-q"]
-    options = ["--calibrate-share", "0", "-o", str(out)]
+    options = ["--simulator", "zlib", "--calibrate-share", "0", "-o", str(out)]
     done = subprocess.run(
         [*recorder, *options, *rest], capture_output=True, text=True, timeout=300
     )

@@ -96,7 +96,8 @@ def _patch_package(layer: str, module: ModuleType) -> None:
     found = sum(patch_module(m, m.__name__, layer) for m in natives if is_extension(m))
     if found == 0:
         _recorder.note(
-            f"{name} has no native functions; its time stays in layer python"
+            f"{name} has no native functions that are not recorded already; their layer stays. `cutaway run --simulator {name}` "
+            f"puts a module of the standard library into layer simulator"
         )
 
 
