@@ -16,7 +16,7 @@ from cutaway.record.frameworks import cards
 from cutaway.vocabulary import GIL, THREAD_LAYERS, whole
 
 from .digest import Digest, Process, largest
-from .family import family
+from .family import OneByOne, family, one_by_one
 from .groups import workforce
 from .progress import drift
 from .rollouts import generators_idle, sample_wait, sync_steps
@@ -35,8 +35,6 @@ WAITS_FOR_OTHERS = 0.3
 MUCH_MORE = 2.0  # times the CPU time
 STARVED = 0.6
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
-BACKWARD = "run_backward"  # a call of it is an update
-MANY_STEPS = 16  # in an update that handles them one by one
 
 
 @dataclass(frozen=True)
@@ -61,14 +59,6 @@ class Blocked:
     def idle(self) -> bool:
         """Whether they mostly wait, too, while they are waited for."""
         return self.busy < self.share / 3
-
-
-@dataclass(frozen=True)
-class OneByOne:
-    """An update that handles the steps of a rollout one after the other: the line that does, and how many steps."""
-
-    line: str
-    steps: float
 
 
 @dataclass(frozen=True)
@@ -248,7 +238,7 @@ def evidence(digest: Digest) -> Evidence:
         versions=digest.program.versions,
         family=family(digest.code.callsites, digest.program.name),
         update_call_us=_update_call_us(digest),
-        one_by_one=_one_by_one(digest),
+        one_by_one=one_by_one(digest),
         failure=digest.ending.failure,
         drift=drift(digest.stretches) or "",
         memory=digest.memory.warnings,
@@ -369,28 +359,6 @@ def _update_call_us(digest: Digest) -> float | None:
     ]
     calls = sum(c.calls for c in cells)
     return sum(c.ns for c in cells) / calls / 1e3 if calls else None
-
-
-def _one_by_one(digest: Digest) -> OneByOne | None:
-    """Found by a line with a call of the backend for every step, in updates of many steps each."""
-    calls = [
-        spot
-        for spot in digest.code.callsites
-        if (spot.operation, spot.layer) == ("backpropagation", "backend")
-    ]
-    updates = sum(spot.count for spot in calls if spot.function.endswith(BACKWARD))
-    steps = digest.pace.steps
-    if not updates or steps < MANY_STEPS * updates:
-        return None
-    often = [
-        spot for spot in calls if spot.count >= max(MANY_STEPS * updates, steps / 2)
-    ]
-    if not often:
-        return None
-    most = max(often, key=lambda spot: spot.ns)
-    return OneByOne(
-        place(most.your_file or most.file, most.your_line or most.line), steps / updates
-    )
 
 
 def _waits_for(digest: Digest, total: int) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from cutaway.analysis.table import totals
 
-from .digest import CallSite, largest
+from .digest import CallSite, Digest, largest
+from .text import place
 
 ON_POLICY, ONE_PASS, OFF_POLICY = "on-policy", "one pass", "off-policy"
 NAMES = {
@@ -22,6 +24,8 @@ NAMES = {
         "qlearning qmix vdn maddpg matd3 dreamer dreamerv3"
     ),
 }
+BACKWARD = "run_backward"  # a call of it is an update
+MANY_STEPS = 16  # in an update that handles them one by one
 _FAMILY: dict[str, str] = {}
 for _family, _words in NAMES.items():
     _FAMILY.update(dict.fromkeys(_words.split(), _family))
@@ -50,3 +54,33 @@ def named(path: str) -> str:
     """The family of the algorithm that the last parts of a path name."""
     words = re.split(r"[^a-z0-9]+", "/".join(path.lower().split("/")[-3:]))
     return next((_FAMILY[word] for word in reversed(words) if word in _FAMILY), "")
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """An update that handles the steps of a rollout one after the other: the line that does, and how many steps."""
+
+    line: str
+    steps: float
+
+
+def one_by_one(digest: Digest) -> OneByOne | None:
+    """Found by a line with a call of the backend for every step, in updates of many steps each."""
+    calls = [
+        spot
+        for spot in digest.code.callsites
+        if (spot.operation, spot.layer) == ("backpropagation", "backend")
+    ]
+    updates = sum(spot.count for spot in calls if spot.function.endswith(BACKWARD))
+    steps = digest.pace.steps
+    if not updates or steps < MANY_STEPS * updates:
+        return None
+    often = [
+        spot for spot in calls if spot.count >= max(MANY_STEPS * updates, steps / 2)
+    ]
+    if not often:
+        return None
+    most = max(often, key=lambda spot: spot.ns)
+    return OneByOne(
+        place(most.your_file or most.file, most.your_line or most.line), steps / updates
+    )
