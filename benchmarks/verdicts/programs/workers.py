@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import time
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 
 import cutaway
 from benchmarks.verdicts.declare import (
     WALL,
     Body,
+    Pace,
     compute,
     environments,
     loop,
     mp,
     planted,
     simulate,
+    timed,
     within,
 )
 
@@ -41,6 +45,83 @@ def waiting(applied: bool) -> Body:
         within("backpropagation", compute, 16)
 
     return body
+
+
+@planted(
+    "sleeping-simulator",
+    gives="waiting",
+    never="python-glue simulation-bound replay-bound workers-cost",
+    says=("at the same time", "time.sleep"),
+    silent_on=("before you use this one", "vectorise"),
+    flag="--at-the-same-time",
+    clock=WALL,
+)
+@loop
+def sleeping(applied: bool) -> Body:
+    """A simulator that answers after 4 ms, as a device or a game in real time does; after: four of them are stepped in threads."""
+    pool = ThreadPoolExecutor(4)
+
+    def step(_: int) -> None:
+        time.sleep(0.004)
+
+    def body() -> None:
+        with cutaway.operation("simulation"):
+            if applied:
+                list(pool.map(step, range(4)))
+            else:
+                for number in range(4):
+                    step(number)
+        within("backpropagation", compute, 16)
+
+    return body
+
+
+@planted(
+    "evolution-in-a-pool",
+    gives="python-glue simulation-bound-workers waiting",
+    never="workers-cost straggler backpropagation-bound replay-bound",
+    silent_on=("main process (",),
+)
+def evolution(applied: bool, seconds: float) -> Pace:
+    """Evolution strategies: a pool plays episodes in Python, the main process waits for it and adds up. No worker works for another."""
+    theta, scores = [0.0] * 8, [0.0]
+    with mp.Pool(2) as pool:
+
+        def play() -> int:
+            made, end = 0, time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                tried = [[x + random.gauss(0, 0.1) for x in theta] for _ in range(20)]
+                scores[:] = pool.map(_episode, tried)
+                theta[:] = tried[scores.index(max(scores))]
+                made += 1
+            return made
+
+        return timed(play)
+
+
+class _Cart:
+    """A world of its own: reset and step, as gymnasium has them."""
+
+    def reset(self) -> list[float]:
+        self.state = [random.uniform(-0.05, 0.05) for _ in range(8)]
+        self.steps = 0
+        return self.state
+
+    def step(self, action: int) -> tuple[list[float], float, bool, dict[str, int]]:
+        push = 0.1 if action else -0.1
+        self.state = [0.9 * x + push * random.random() for x in self.state]
+        self.steps += 1
+        return self.state, 1.0 - abs(self.state[0]), self.steps >= 200, {}
+
+
+def _episode(theta: list[float]) -> float:
+    cart = _Cart()
+    seen, total, done = cart.reset(), 0.0, False
+    while not done:
+        chosen = sum(a * b for a, b in zip(theta, seen, strict=True)) > 0
+        seen, reward, done, _ = cart.step(int(chosen))
+        total += reward
+    return total
 
 
 @planted(

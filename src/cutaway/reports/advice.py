@@ -13,6 +13,8 @@ SLOW_STEP_US = 200.0
 LONG_CALL_US = 40.0
 """A native call of the update that takes longer computes; a shorter one mostly costs its own start."""
 MOST_WAIT = 0.9
+AT_ONCE = 4
+"""Environments to start with where the simulator waits: more of them cost no core."""
 AS_LONG_AS = 8
 """A call for all steps of a rollout is taken to cost as much as so many calls for one step: it has more to compute."""
 
@@ -343,6 +345,17 @@ def one_process_gain(e: Evidence) -> float:
         return 0.0
     handed_over = max(e.operation.get("simulation", 0.0), e.blocked.share)
     return max(0.0, handed_over - e.blocked.simulated)
+
+
+def wait_together(e: Evidence) -> str:
+    """What to do about a simulator that waits in the main process."""
+    many = more_environments(e, AT_ONCE)
+    return f"{many}, so that they wait at the same time: a simulator that waits needs no core"
+
+
+def wait_together_gain(e: Evidence) -> float:
+    """Share saved if so many environments wait at the same time."""
+    return e.cell.get(("simulation", "wait"), 0.0) * (1 - 1 / AT_ONCE)
 
 
 def overlap_gain(e: Evidence) -> float:

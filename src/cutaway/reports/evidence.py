@@ -43,7 +43,8 @@ class Blocked:
 
     `slowest_ratio` is by how much more the slowest of them computes than the median, in both halves of the run. `simulated` is what
     all of them together simulate, as a share of the main process's time; `busy` is what the busiest of them does at `busy_with`, as
-    such a share.
+    such a share. `peers`: they do the same as the main process for the same parent, so nobody hands work to anybody (ranks, workers
+    of a pool).
     """
 
     role: str
@@ -54,6 +55,7 @@ class Blocked:
     slowest_ratio: float = 1.0
     simulated: float = 0.0
     busy: float = 1.0
+    peers: bool = False
 
     @property
     def idle(self) -> bool:
@@ -305,11 +307,17 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
         if not by_role or not members or share <= 0:
             break
         result = _describe(role, share, members, total)
+        result = replace(result, peers=peers(digest.main, members))
         process = max(members, key=lambda p: p.life_ns)
         seen.add(process.id)
         if process.wait_share < 0.5:
             break
     return result
+
+
+def peers(main: Process, members: list[Process]) -> bool:
+    """Whether they have the same parent and the same role as the main process."""
+    return all((p.parent, p.role) == (main.parent, main.role) for p in members)
 
 
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:

@@ -28,7 +28,8 @@ def blocked_where(e: Evidence) -> str:
     if e.waits_at and e.waits_for.startswith(NATIVE_CODE):
         parts.append(f"in {NATIVE_CODE} called at your {e.waits_at}")
     elif e.waits_for:
-        parts.append(f"for {e.waits_for}")
+        at = f" at your {e.waits_at}" if e.waits_at else ""
+        parts.append(f"for {e.waits_for}{at}")
     most = f", most of it {', '.join(parts)}" if parts else ""
     return f"{percent(e.layer['wait'])} of {e.per} is blocked{most}."
 

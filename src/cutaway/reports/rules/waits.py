@@ -54,6 +54,8 @@ class WorkersCost(Waits):
         workers = _blocked(e)
         if e.for_workers < 0.2 or workers.busy_with not in ("simulation", ""):
             return False
+        if workers.peers:
+            return False
         if e.for_workers <= workers.share / 2:  # most of it is a wait for cores
             return False
         little = 0 < workers.simulated < e.for_workers / 2
@@ -163,7 +165,6 @@ class Waiting(Waits):
     name = "waiting"
     label = "WAITING"
     when = "half of the time is spent waiting"
-    given = "if the two overlap fully"
     at_most = False
 
     def holds(self, e: Evidence) -> bool:
@@ -175,10 +176,25 @@ class Waiting(Waits):
         return blocked_where(e)
 
     def advice(self, e: Evidence) -> str:
+        if _sleeps_in_simulation(e):
+            return advice.wait_together(e)
         overlap = "overlap the wait with other work: ask for the next batch before you use this one"
         if e.busiest and e.waits_for.startswith(NATIVE_CODE):
             return f"{overlap}; or speed up what it may wait for: {e.busiest} computes most"
         return overlap
 
     def gain(self, e: Evidence) -> float | None:
+        if _sleeps_in_simulation(e):
+            return advice.wait_together_gain(e)
         return advice.overlap_gain(e)
+
+    def assumption(self, e: Evidence) -> str:
+        if _sleeps_in_simulation(e):
+            return f"with {advice.AT_ONCE} at the same time"
+        return "if the two overlap fully"
+
+
+def _sleeps_in_simulation(e: Evidence) -> bool:
+    """Whether the main process waits in its own simulator, and not for a process of the run: a device, a server, real time."""
+    sleeps = e.cell.get(("simulation", "wait"), 0.0)
+    return _blocked(e).share < 0.3 and sleeps > e.layer.get("wait", 0.0) / 2
