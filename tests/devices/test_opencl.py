@@ -112,7 +112,7 @@ def test_an_out_of_order_queue(tmp_path: Path) -> None:
 
 def test_a_run_that_keeps_its_last_second_has_all_its_kernels(tmp_path: Path) -> None:
     run = tmp_path / "o.cutaway"
-    done = record(run, "--keep", "1s", str(HERE / "programs/for_a_while.py"), "6")
+    done = record(run, "--keep", "1s", str(HERE / "programs/for_a_while.py"), "10")
     assert done.returncode == 0, done.stderr
     iterations = int(done.stdout.split()[0])
     (process,) = read_run(run).processes

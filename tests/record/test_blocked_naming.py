@@ -122,6 +122,7 @@ for _ in range(40):
 feeder.join()
 """,
     )
-    assert shares.get("inference", 0) < 0.1
+    # On a busy machine a thread may want a core for longer than it works. If waiting acted, inference would have all but the steps.
+    assert shares.get("inference", 0) < shares[""] / 2
     assert shares["simulation"] > 0.02
-    assert shares[""] > 0.7
+    assert shares[""] > 0.5
