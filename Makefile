@@ -5,11 +5,11 @@ NEWER := $(shell $(PYTHON) -c "import sys; print('yes' if sys.version_info >= (3
 BIN := .venv/bin
 BENCHMARKS := calls operations trivial_calls trivial_calls_jax torch_coverage disk startup devices sweep imports exports page \
 	transport trainer heldout curves
-PYTHON_SOURCES := src tests benchmarks examples studies workloads native $(shell grep -l "^#!.*python" scripts/*)
+PYTHON_SOURCES := src packages tests benchmarks examples studies workloads native $(shell grep -l "^#!.*python" scripts/*)
 # The scripts of the page share one scope, so they are checked as one.
 PAGE := $(wildcard src/cutaway/reports/page/*.js)
 SCRIPTS := $(PAGE) $(wildcard tests/trace/*.js)
-NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml src/cutaway/vocabulary.py src/cutaway/version.py
+NATIVE := $(shell find native -type f) CMakeLists.txt pyproject.toml packages/balance/pyproject.toml src/cutaway/vocabulary.py src/cutaway/version.py
 
 # pip cannot install two things into one environment at once.
 .NOTPARALLEL:
@@ -48,7 +48,7 @@ help:
 
 .venv/built: .venv/pyvenv.cfg $(NATIVE)
 	$(BIN)/pip install -q -e .
-	$(BIN)/pip install -q --no-deps -e workloads
+	$(BIN)/pip install -q --no-deps -e packages/balance -e workloads
 	@touch $@
 
 setup: .venv/dev .venv/built

@@ -218,12 +218,11 @@ CHANGES = (
     ),
     Change(
         "a GPU",
-        "from cutaway.balance.machine import read_toml\nfrom cutaway.balance.gpu import GPUS, Gpu\n"
-        "assert read_toml('l4', GPUS, 'GPU', Gpu).name == 'L4'",
+        "from cutaway.machines import gpu\nassert gpu.load('l4').name == 'L4'",
         files=(
             (
-                "balance/gpus/l4.toml",
-                (SRC / "balance/gpus/a100.toml").read_text().replace('"A100"', '"L4"'),
+                "machines/gpus/l4.toml",
+                (SRC / "machines/gpus/a100.toml").read_text().replace('"A100"', '"L4"'),
             ),
         ),
     ),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cutaway.balance.curve import fit
-from cutaway.balance.machine import Machine
+from cutaway.machines.machine import Machine
+from cutaway_balance.curve import fit
 
 TABLES = Path(__file__).parents[1] / "tests" / "data" / "throughput_tables.json"
 CPUS = {

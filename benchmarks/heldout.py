@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from cutaway.balance import grid, model, sources
-from cutaway.balance.demands import Observed, Server, Time, combine, typical
-from cutaway.balance.machine import Machine, load
-from cutaway.balance.observe import observe
-from cutaway.balance.point import Measured, Plan
 from cutaway.errors import CutawayError
+from cutaway.machines.machine import Machine, load
 from cutaway.trace.reader import read_run
+from cutaway_balance import grid, model, sources
+from cutaway_balance.demands import Observed, Server, Time, combine, typical
+from cutaway_balance.observe import observe
+from cutaway_balance.point import Measured, Plan
 
 ENVS = {"synthetic": "synthetic:500", "Pong": "atari:Pong"}
 DEVICE = "300,20,5000"  # µs: a batch of n takes 300 + 20 n, a training step 5000

@@ -26,10 +26,10 @@ def unnamed(page: str, names: list[str]) -> list[str]:
     return [name for name in names if f"`{name}/`" not in text]
 
 
-@pytest.mark.parametrize("below", ["src/cutaway", "native"])
+@pytest.mark.parametrize("below", ["src/cutaway", "packages", "native"])
 def test_the_architecture_names_every_folder(below: str):
     found = folders(below)
-    assert len(found) > 5
+    assert found
     assert unnamed("docs/architecture.md", found) == []
 
 

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,17 +11,24 @@ from analysis_runs import write_demo
 
 import cutaway
 import cutaway.analysis
+import cutaway_balance
 
 pytestmark = pytest.mark.core
 
-SOURCES = Path(cutaway.__file__).parent
-MODULES = [
-    ".".join(
-        ("cutaway", *path.relative_to(SOURCES).with_suffix("").parts)
-    ).removesuffix(".__init__")
-    for path in sorted(SOURCES.rglob("*.py"))
-    if ">>> " in path.read_text()
-]
+
+def with_examples(package: ModuleType) -> list[str]:
+    """The modules of a package that have examples."""
+    folder = Path(package.__file__).parent
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        if ">>> " in path.read_text():
+            parts = path.relative_to(folder).with_suffix("").parts
+            name = ".".join((package.__name__, *parts))
+            found.append(name.removesuffix(".__init__"))
+    return found
+
+
+MODULES = with_examples(cutaway) + with_examples(cutaway_balance)
 PUBLIC = [
     name
     for name, value in vars(cutaway.analysis.Run).items()

@@ -8,10 +8,10 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cutaway.balance.gpu import load as load_gpu
-from cutaway.balance.gpu import stack
-from cutaway.balance.machine import load as load_machine
-from cutaway.balance.model import predict
+from cutaway.machines.gpu import load as load_gpu
+from cutaway.machines.machine import load as load_machine
+from cutaway_balance.model import predict
+from cutaway_balance.stack import stack
 from studies.architecture import figures, kernels, priors
 
 Row = tuple[str, float, Callable[[dict[str, float]], float]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from cutaway.balance.model import predict
 from cutaway.drawing.charts import Series, lines
 from cutaway.drawing.files import write as write_file
+from cutaway_balance.model import predict
 from studies.architecture import priors
 
 ACTORS = (4, 40, 80, 120, 160, 208, 256)

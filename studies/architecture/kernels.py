@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from cutaway.balance.gpu import Gpu, Kernel, load
-from cutaway.balance.operators import Cost
+from cutaway.machines.gpu import Gpu, load
+from cutaway_balance.operators import Cost
+from cutaway_balance.stack import Kernel
 
 BATCH, FRAMES, BURN_IN, ACTIONS = 64, 141, 40, 18
 THREADS, REGISTERS = 256, 96

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from cutaway.balance.demands import Demands, Line, Time
-from cutaway.balance.machine import Machine, load
+from cutaway.machines.machine import Machine, load
+from cutaway_balance.demands import Demands, Line, Time
 from studies.architecture import kernels
 
 FORWARD_FLOPS = 2 * 12.0e6  # 12.0 M multiply-adds a frame

@@ -1,4 +1,4 @@
-"""A trainer in readable Python: the specification of what balance/program.py has native/balance/replay.h work off, for tests.
+"""A trainer in readable Python: the specification of what cutaway_balance/program.py has native/replay/replay.h work off, for tests.
 
 Time moves from event to event. Each CPU thread has a queue of its own. A waking job returns to the thread it last ran
 on; if that one is busy and the machine is lightly loaded, it moves to an idle one. Idle threads take over waiting jobs
@@ -13,8 +13,8 @@ import random
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cutaway.balance.demands import Demands, Line, Time
-from cutaway.balance.machine import Machine
+from cutaway.machines.machine import Machine
+from cutaway_balance.demands import Demands, Line, Time
 
 
 @dataclass

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from benchmarks.curves import errors
 
-from cutaway.balance.curve import fit
-from cutaway.balance.grid import Row
-from cutaway.balance.machine import Machine
-from cutaway.balance.points import advise, predict
-from cutaway.balance.sources import Source
 from cutaway.errors import CutawayError
+from cutaway.machines.machine import Machine
+from cutaway_balance.curve import fit
+from cutaway_balance.grid import Row
+from cutaway_balance.points import advise, predict
+from cutaway_balance.sources import Source
 
 pytestmark = pytest.mark.core
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cutaway.balance import sources
-from cutaway.balance.trainer import Trainer
 from cutaway.trace.format import API_DTYPE, DEVICE_DTYPE
 from cutaway.trace.writer import ProcessWriter, RunWriter
 from cutaway.vocabulary import DeviceKind, Kind
+from cutaway_balance import sources
+from cutaway_balance.trainer import Trainer
 
 pytestmark = pytest.mark.core
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cutaway import open as open_run
-from cutaway.balance import grid, limits, observe, point
-from cutaway.balance.page import page
-from cutaway.balance.point import Measured, Plan, Setting
 from cutaway.errors import CutawayError
+from cutaway_balance import grid, limits, observe, point
+from cutaway_balance.page import page
+from cutaway_balance.point import Measured, Plan, Setting
 
 pytestmark = pytest.mark.core
 

@@ -8,9 +8,9 @@ import json
 import pytest
 from benchmarks import heldout
 
-from cutaway.balance.demands import Demands, Line, Observed, Server, Time
-from cutaway.balance.machine import Machine
-from cutaway.balance.model import predict
+from cutaway.machines.machine import Machine
+from cutaway_balance.demands import Demands, Line, Observed, Server, Time
+from cutaway_balance.model import predict
 
 pytestmark = pytest.mark.core
 

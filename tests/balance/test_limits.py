@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.balance import grid, limits, machine, point
-from cutaway.balance.machine import Machine
-from cutaway.balance.point import Family, Plan, Setting
 from cutaway.errors import CutawayError
+from cutaway.machines import machine
+from cutaway.machines.machine import Machine
+from cutaway_balance import grid, limits, point, probe
+from cutaway_balance.point import Family, Plan, Setting
 
 pytestmark = pytest.mark.core
 
@@ -31,7 +32,7 @@ def test_cpu_time_of_orphans_counts_as_the_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "cutaway.balance.point.PATIENCE", 300.0
+        "cutaway_balance.point.PATIENCE", 300.0
     )  # on a busy machine it takes its time
     family = Family()
     subprocess.run([sys.executable, "-c", ORPHAN], check=True)
@@ -41,7 +42,7 @@ def test_cpu_time_of_orphans_counts_as_the_programs(
 def test_a_program_that_stays_is_ended_with_its_point(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cutaway.balance.point.PATIENCE", 0.2)
+    monkeypatch.setattr("cutaway_balance.point.PATIENCE", 0.2)
     family = Family()
     subprocess.run(
         [sys.executable, "-c", "import os, time\nif not os.fork(): time.sleep(600)"],
@@ -121,7 +122,7 @@ def test_sm_shares_need_a_driver_and_the_mps_server(
 
 
 def test_the_probe_measures_this_cpu(tmp_path: Path) -> None:
-    found = machine.probe(rounds=1, burst=0.05)
+    found = probe.probe(rounds=1, burst=0.05)
     assert 0.1 < found.turbo <= 1
     assert (found.smt_yield is None) == (found.threads == found.cores)
     assert ("SMT: none here" in "\n".join(found.lines())) == (found.smt_yield is None)
@@ -131,10 +132,10 @@ def test_the_probe_measures_this_cpu(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_while_others_were_busy_is_not_believed() -> None:
-    disturbed = machine.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
-    assert disturbed.machine() == machine.here()
+    disturbed = probe.Probed(2, 4, turbo=0.5, smt_yield=1.9, wake=1e-3, share=0.4)
+    assert disturbed.machine() == probe.here()
     assert "not used" in disturbed.lines()[-1]
-    quiet = machine.Probed(
+    quiet = probe.Probed(
         2, 4, turbo=0.8, smt_yield=1.3, wake=5e-5, share=0.99
     ).machine()
     assert (quiet.turbo, quiet.smt_yield, quiet.wake) == (0.8, 1.3, 5e-5)

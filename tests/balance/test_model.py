@@ -9,10 +9,11 @@ import pytest
 from simulation_twin import System
 from simulation_twin import simulate as twin
 
-from cutaway.balance import machine, model
-from cutaway.balance.demands import Demands, Line, Time
-from cutaway.balance.machine import Machine
 from cutaway.errors import CutawayError
+from cutaway.machines import machine
+from cutaway.machines.machine import Machine
+from cutaway_balance import model, probe
+from cutaway_balance.demands import Demands, Line, Time
 
 pytestmark = pytest.mark.core
 
@@ -187,9 +188,7 @@ def test_the_wanted_ratio_balances_cpu_and_device() -> None:
     assert model.wanted_threads(unused, SMT, 64) is None
 
 
-@pytest.mark.parametrize(
-    "name", sorted(p.stem for p in machine.MACHINES.glob("*.toml"))
-)
+@pytest.mark.parametrize("name", sorted(p.stem for p in machine.HOSTS.glob("*.toml")))
 def test_every_machine_file_loads(name: str) -> None:
     found = machine.load(name)
     assert found.ratio is not None
@@ -209,5 +208,5 @@ def test_bad_machine_files_are_one_sentence(tmp_path: Path) -> None:
 
 
 def test_this_machine_is_what_the_process_may_use() -> None:
-    found = machine.here()
+    found = probe.here()
     assert 1 <= found.cores <= found.threads

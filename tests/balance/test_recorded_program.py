@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from constructed import crowd
 
-from cutaway.balance import sources
-from cutaway.balance.recorded import Replays
+from cutaway_balance import sources
+from cutaway_balance.recorded import Replays
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(120)]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cutaway.balance import demands, observe, sources
-from cutaway.balance.trainer import Trainer
+from cutaway_balance import demands, observe, sources
+from cutaway_balance.trainer import Trainer
 
 pytestmark = pytest.mark.core
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cutaway.balance import gpu, operators
-from cutaway.balance.gpu import Gpu, read, stack
-from cutaway.balance.measured import Work
-from cutaway.balance.operators import Cost, Operator
 from cutaway.commands import main
 from cutaway.errors import CutawayError
+from cutaway.machines import gpu
+from cutaway.machines.gpu import Gpu
+from cutaway_balance import operators
+from cutaway_balance import stack as stacks
+from cutaway_balance.measured import Work
+from cutaway_balance.operators import Cost, Operator
+from cutaway_balance.stack import read, stack
 
 pytestmark = pytest.mark.core
 DATA = Path(__file__).parents[1] / "data" / "gemm"
@@ -27,9 +30,9 @@ PAIRS = [
 
 def calls(trace: Path) -> list[Operator]:
     """Every call of an operator that launched kernels."""
-    with gpu.opened(trace) as run:
+    with stacks.opened(trace) as run:
         launched = [
-            (set(p.device()["correlation"].tolist()), gpu.operators(p))
+            (set(p.device()["correlation"].tolist()), stacks.operators(p))
             for p in run.processes
         ]
     return [
@@ -69,8 +72,8 @@ def test_flops_and_bytes_of_matrix_products_match_the_independent_tool(
 
 @pytest.mark.parametrize("name", sorted(p.stem for p in gpu.GPUS.glob("*.toml")))
 def test_parts_of_a_real_trace_add_up_on_every_device(name: str) -> None:
-    kernels = gpu.read(DATA / PAIRS[0][0])
-    result = gpu.stack(kernels, gpu.load(name))
+    kernels = stacks.read(DATA / PAIRS[0][0])
+    result = stacks.stack(kernels, gpu.load(name))
     assert len(kernels) == 60
     assert sum(result.ns.values()) == pytest.approx(result.covered_ns)
     assert all(value >= 0 for value in result.ns.values())
@@ -82,21 +85,21 @@ def test_each_limit_is_found_where_it_was_planted() -> None:
     v100 = gpu.load("v100")
     full = {"blocks": 80 * 8 * 10, "threads": 256}
     seconds = 1e-3
-    math_bound = gpu.Kernel(
+    math_bound = stacks.Kernel(
         "m",
         1_000_000,
         **full,
         cost=Cost(seconds * v100.peak("float32"), 1, "float32", True),
     )
-    memory_bound = gpu.Kernel(
+    memory_bound = stacks.Kernel(
         "d", 1_000_000, **full, cost=Cost(1, seconds * v100.bandwidth, "float32", True)
     )
-    half_empty = gpu.Kernel(
+    half_empty = stacks.Kernel(
         "s", 2_000_000, blocks=40, threads=256, cost=math_bound.cost
     )
-    waiting = gpu.Kernel("l", 1_000_000, **full, cost=Cost(1, 1, "float32", True))
+    waiting = stacks.Kernel("l", 1_000_000, **full, cost=Cost(1, 1, "float32", True))
     largest = [
-        max(gpu.idealise(k, v100).items(), key=lambda kv: kv[1])
+        max(stacks.idealise(k, v100).items(), key=lambda kv: kv[1])
         for k in (math_bound, memory_bound, waiting)
     ]
     assert [part for part, _ in largest] == [
@@ -104,7 +107,9 @@ def test_each_limit_is_found_where_it_was_planted() -> None:
         "dram_bandwidth",
         "latency_and_on_chip",
     ]
-    assert gpu.idealise(half_empty, v100)["sm_utilisation"] == pytest.approx(1_000_000)
+    assert stacks.idealise(half_empty, v100)["sm_utilisation"] == pytest.approx(
+        1_000_000
+    )
 
 
 def test_a_convolution_counts_every_multiply_add() -> None:
@@ -122,7 +127,7 @@ def test_a_convolution_counts_every_multiply_add() -> None:
 def test_unknown_work_is_uncovered_not_guessed() -> None:
     assert operators.cost(Operator("my::op", [[3]], ["float"])) is None
     assert operators.cost(Operator("aten::mm", [[3]], ["float"])) is None
-    result = gpu.stack([gpu.Kernel("?", 10)], gpu.load("h100"))
+    result = stacks.stack([stacks.Kernel("?", 10)], gpu.load("h100"))
     assert (result.coverage, result.total_ns) == (0.0, 10)
 
 
@@ -139,7 +144,7 @@ def test_a_file_that_is_no_trace_is_one_sentence(tmp_path: Path, text: str) -> N
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(CutawayError, match=r"x\.json"):
-        gpu.read(path)
+        stacks.read(path)
 
 
 REQUESTS = (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from traces import load, traces
 
-from cutaway.analysis.occupancy import multiprocessor, occupancy
+from cutaway.analysis.occupancy import occupancy
+from cutaway.machines.multiprocessor import multiprocessor
 
 pytestmark = pytest.mark.core
 

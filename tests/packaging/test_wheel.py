@@ -13,6 +13,7 @@ import pytest
 from throwing import build_throwing
 from wheel_machine import WHEEL, Machine
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import cutaway
 import throwing
@@ -67,6 +68,18 @@ def test_a_program_is_profiled_and_cpp_exceptions_pass_through_recorded_calls(
         "works": 50,
     }
     assert operations["simulation"] == 50
+
+
+def test_balance_comes_with_a_package_of_its_own(machine: Machine) -> None:
+    without = subprocess.run(
+        [machine.bin / "cutaway", "balance", "machine"], capture_output=True, text=True
+    )
+    assert without.returncode == 1 and "pip install cutaway-balance" in without.stderr
+    assert "balance" not in machine.run("cutaway", "--help")
+    machine.run("pip", "install", "-q", "--no-deps", str(ROOT / "packages/balance"))
+    assert "advise" in machine.run("cutaway", "balance", "--help")
+    described = json.loads(machine.run("cutaway", "balance", "machine", "--json"))
+    assert described["threads"] >= described["cores"] >= 1
 
 
 def test_every_collector_is_inside(machine: Machine) -> None:

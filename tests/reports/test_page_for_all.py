@@ -9,12 +9,12 @@ import pytest
 from benchmarks import accessibility
 from benchmarks.browser import Browser
 
-from cutaway.balance import page as grid_page
-from cutaway.balance.grid import Row
 from cutaway.commands import main
 from cutaway.reports.digests import open_run
 from cutaway.reports.page.data import build_page, page_data
 from cutaway.trace.files import write_private
+from cutaway_balance import page as grid_page
+from cutaway_balance.grid import Row
 
 from .runs import crowd, language, many_spans, single, with_device
 

@@ -8,8 +8,8 @@ import pytest
 from emulated import EMULATED
 
 import cutaway
-from cutaway.balance import observe
 from cutaway.trace.reader import read_run
+from cutaway_balance import observe
 
 pytestmark = pytest.mark.core
 

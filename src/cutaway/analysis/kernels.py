@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.devices import ANY_KIND, WHOLE_RUN
-from cutaway.analysis.occupancy import multiprocessor, occupancy
+from cutaway.analysis.occupancy import occupancy
 from cutaway.analysis.sweep import SHUTDOWN, STARTUP, STEADY
 from cutaway.analysis.table import Table, objects
+from cutaway.machines.multiprocessor import multiprocessor
 from cutaway.vocabulary import DEVICE_LAYERS, DeviceKind
 
 if TYPE_CHECKING:

@@ -12,38 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cutaway.machines.multiprocessor import Multiprocessor
+
 _WARP = 32
 _WARPS_TOGETHER = (
     4  # warps of a block are placed on the four schedulers of a multiprocessor
 )
 _REGISTERS, _REGISTER_UNIT = 65536, 256
-
-
-class Multiprocessor(NamedTuple):
-    """What one multiprocessor (SM) of a compute capability can hold at once; `shared_reserved` bytes the system takes from
-    every block."""
-
-    threads: int
-    blocks: int
-    shared_bytes: int
-    shared_unit: int
-    shared_reserved: int
-
-
-LIMITS = {
-    (6, 0): Multiprocessor(2048, 32, 64 << 10, 256, 0),
-    (6, 1): Multiprocessor(2048, 32, 96 << 10, 256, 0),
-    (7, 0): Multiprocessor(2048, 32, 96 << 10, 256, 0),
-    (7, 5): Multiprocessor(1024, 16, 64 << 10, 256, 0),
-    (8, 0): Multiprocessor(2048, 32, 164 << 10, 128, 1024),
-    (8, 6): Multiprocessor(1536, 16, 100 << 10, 128, 1024),
-    (8, 7): Multiprocessor(1536, 16, 164 << 10, 128, 1024),
-    (8, 9): Multiprocessor(1536, 24, 100 << 10, 128, 1024),
-    (9, 0): Multiprocessor(2048, 32, 228 << 10, 128, 1024),
-    (10, 0): Multiprocessor(2048, 32, 228 << 10, 128, 1024),
-    (10, 3): Multiprocessor(2048, 32, 228 << 10, 128, 1024),
-    (12, 0): Multiprocessor(1536, 24, 100 << 10, 128, 1024),
-}
 
 
 class Occupancy(NamedTuple):
@@ -52,12 +27,6 @@ class Occupancy(NamedTuple):
 
     theoretical: NDArray[np.float64]
     estimated: NDArray[np.float64]
-
-
-def multiprocessor(major: int, minor: int) -> Multiprocessor | None:
-    """The limits of a compute capability; a newer minor is taken for the nearest older one of its generation."""
-    known = [(a, b) for a, b in LIMITS if a == major and b <= minor]
-    return LIMITS[max(known)] if known else None
 
 
 def occupancy(
@@ -70,6 +39,7 @@ def occupancy(
 ) -> Occupancy:
     """Occupancy of kernels: `grid` and `block` are rows of three, `shared` is static and dynamic bytes together.
 
+    >>> from cutaway.machines.multiprocessor import multiprocessor
     >>> h100 = multiprocessor(9, 0)
     >>> found = occupancy(h100, 132, [[1320, 1, 1]], [[256, 1, 1]], [64], [0])
     >>> found.theoretical.item(), found.estimated.item()

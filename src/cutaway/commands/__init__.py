@@ -1,5 +1,7 @@
 """The command line. Every verb of `VERBS` is a module beside this one with HELP, add_arguments(parser) and run(args).
 
+A package of its own adds a verb by an entry point of the group `cutaway.verbs`, which names such a module.
+
 Only CutawayError is turned into a sentence; anything else is a bug of ours and keeps its traceback.
 Exit codes, which `run` returns unless it is 0: 0 fine, 1 failure or regression, 2 wrong usage.
 """
@@ -13,13 +15,17 @@ import importlib
 import io
 import os
 import sys
+from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
+from types import ModuleType
 
 from cutaway.errors import CutawayError
 
-VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor balance mcp agent".split()
+VERBS = "run attach show report what-if diff compare export import query top gather calibrate doctor mcp agent".split()
 """In the order in which people use them."""
+APART = {"balance": "cutaway-balance"}
+"""Verbs that are in a package of their own, which may not be installed."""
 ABOUT = "A profiler for deep reinforcement learning: every operation, layer and process of a training run."
 
 
@@ -63,14 +69,46 @@ def build_parser(words: list[str]) -> argparse.ArgumentParser:
     )
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
     asked = next((w for w in words if not w.startswith("-")), None)
-    for verb in [v for v in VERBS if v == asked] or VERBS:
-        # Words Python has reserved (import) carry an underscore in the file's name.
-        file = verb.replace("-", "_") + "_" * iskeyword(verb)
-        module = importlib.import_module(f"{__name__}.{file}")
+    for verb, module in _modules(asked).items():
         sub = subparsers.add_parser(verb, help=module.HELP, description=module.HELP)
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)
     return parser
+
+
+def _modules(asked: str | None) -> dict[str, ModuleType]:
+    """The module of the verb that is asked for; all of them where there is no such verb."""
+    if asked in VERBS:
+        return {asked: _own(asked)}
+    apart = verbs_apart()
+    if asked in apart:
+        return {asked: importlib.import_module(apart[asked])}
+    if asked in APART:
+        package = APART[asked]
+        folder = package.removeprefix("cutaway-")
+        raise CutawayError(
+            f"`cutaway {asked}` is a package of its own: install it with `pip install {package}`, "
+            f"or in a clone of Cutaway with `pip install ./packages/{folder}`."
+        )
+    found = {verb: _own(verb) for verb in VERBS}
+    for verb, home in apart.items():
+        with suppress(ImportError):  # the others work without it
+            found[verb] = importlib.import_module(home)
+    return found
+
+
+def _own(verb: str) -> ModuleType:
+    """The module beside this one; words that Python has reserved (import) carry an underscore in its name."""
+    file = verb.replace("-", "_") + "_" * iskeyword(verb)
+    return importlib.import_module(f"{__name__}.{file}")
+
+
+def verbs_apart() -> dict[str, str]:
+    """The verbs that installed packages add, and their modules; nothing of these is imported."""
+    from importlib.metadata import entry_points  # takes time that `cutaway run` saves
+
+    found = {entry.name: entry.value for entry in entry_points(group="cutaway.verbs")}
+    return dict(sorted(found.items()))
 
 
 def spell_in_ascii() -> None:
@@ -108,7 +146,11 @@ def main(words: list[str] | None = None) -> int:
 
 def _main(words: list[str]) -> int:
     spell_in_ascii()
-    parser = build_parser(words)
+    try:
+        parser = build_parser(words)
+    except CutawayError as error:
+        say(str(error))
+        return 1
     args = parser.parse_args(words)
     if args.verb is None:
         parser.print_help()

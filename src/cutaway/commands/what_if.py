@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
 def _machine(name: str | None) -> tuple[list[Change], list[str]]:
     """The change, and how it is written."""
     from cutaway.analysis.whatif.changes import Elsewhere
-    from cutaway.balance import machine
+    from cutaway.machines import machine
 
     if not name:
         return [], []

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.machine import Machine
 from cutaway.analysis.whatif.graph import (
     GIL_LAYERS,
     MESSAGE,
@@ -48,6 +47,7 @@ from cutaway.analysis.whatif.structure import (
     process_names,
 )
 from cutaway.errors import CutawayError
+from cutaway.machines.machine import Machine
 from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cutaway.analysis.machine import Machine
 from cutaway.analysis.whatif.items import DELAY, Items
+from cutaway.machines.machine import Machine
 
 GIL_LAYERS = ("python", "native", "simulator")
 MESSAGE = "message"

@@ -1,4 +1,4 @@
-"""What a thread does, in order: the items that native/balance/replay.h works off."""
+"""What a thread does, in order: the items that native/replay/replay.h works off."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# As in native/balance/replay.h
+# As in native/replay/replay.h
 RUN, RUN_GIL, DELAY, GIVE, TAKE, PEEK, PASS, ASK, COLLECT, EACH, ANSWER = range(11)
 PATIENCE, EACH_DELAY = 11, 12
 Item = tuple[int, int, float]
