@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from traces import load, traces
 
 from cutaway.analysis.occupancy import occupancy
+from cutaway.errors import CutawayError
+from cutaway.machines import gpu
 from cutaway.machines.multiprocessor import multiprocessor
 
 pytestmark = pytest.mark.core
@@ -79,3 +83,17 @@ def test_unknown_devices_are_not_a_number() -> None:
     assert multiprocessor(8, 8) == multiprocessor(8, 7), (
         "a newer minor is read as the nearest older one"
     )
+
+
+def test_what_an_sm_holds_follows_from_the_compute_capability(tmp_path: Path) -> None:
+    assert gpu.load("a100").sm == multiprocessor(8, 0)
+    amd = gpu.load("mi300x")
+    assert (amd.sm.threads, amd.sm.blocks, amd.sm.shared_bytes) == (2048, 32, 64 << 10)
+    file = tmp_path / "mine.toml"
+    common = "sms = 2\nbandwidth_gbs = 1.0\ntflops = {float32 = 1.0}\n"
+    file.write_text(common + 'compute_capability = "7.5"\nshared_per_sm = 4096\n')
+    mine = gpu.load(str(file)).sm
+    assert (mine.threads, mine.blocks, mine.shared_bytes) == (1024, 16, 4096)
+    file.write_text(common + 'compute_capability = "1.0"\n')
+    with pytest.raises(CutawayError, match="compute capability 1.0 is not known"):
+        gpu.load(str(file))
