@@ -24,7 +24,9 @@ from typing import NamedTuple
 from cutaway.record import meters
 from cutaway.record.devices import cupti, library
 
-OK, LIMITED, MISSING = "ok", "limited", "missing"
+OK = "ok"
+LIMITED = "limited"
+MISSING = "missing"
 FRAMEWORKS = {
     "PyTorch": ("torch",),
     "JAX": ("jax",),
@@ -348,7 +350,8 @@ def cpu_quota(host: Host) -> float | None:
     for line in (host.read("proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         for group in (PurePosixPath(path), *PurePosixPath(path).parents):
-            limit, period = None, None
+            limit = None
+            period = None
             if not controllers:  # version 2 of control groups
                 limit, _, period = (
                     host.read(f"sys/fs/cgroup{group}/cpu.max") or ""

@@ -71,13 +71,12 @@ class Keeper:
 
     def _is_due(self, process: ProcessTrace, until: int, dead_too: bool) -> bool:
         anchors = process.log.anchors
-        since = (
-            process.past.until_ns
-            if process.past
-            else anchors[0].mono
-            if anchors
-            else until
-        )
+        if process.past:
+            since = process.past.until_ns
+        elif anchors:
+            since = anchors[0].mono
+        else:
+            since = until
         return until >= since + self.keep_ns // 2 and (
             dead_too or is_alive(process.folder)
         )
@@ -134,9 +133,10 @@ class Keeper:
             until = min(until, known_until)
             threads.append((id, np.ascontiguousarray(sources).view(np.uint8), calls))
         before = process.past
-        samples = (
-            _NO_RECORDS if process.samples is None else process.samples.view(np.uint8)
-        )
+        if process.samples is None:
+            samples = _NO_RECORDS
+        else:
+            samples = process.samples.view(np.uint8)
         if until <= (before.until_ns if before else 0):
             return None
         past.lead(self.edge_ns, self.steady_ns)

@@ -32,7 +32,8 @@ def record_cell(shell: Any, name: str, cell: str) -> None:
     with cutaway.record(str(path)):
         shell.run_cell(cell)
     try:
-        verdict, page = _verdict(path), _page(path)
+        verdict = _verdict(path)
+        page = _page(path)
     except CutawayError as error:
         print(f"cutaway: {error}")
         return

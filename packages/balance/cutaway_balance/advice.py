@@ -42,7 +42,8 @@ def _explained(
     expected = known.predict(actors, other)
     limits = known.bounds(actors, other)
     gains = known.gains(actors, other)
-    rate, binding = expected.steps_per_s, limits[0].resource
+    rate = expected.steps_per_s
+    binding = limits[0].resource
     used = {b.resource: min(1.0, rate / b.steps_per_s) for b in limits}
     point = {
         "actors": actors,
@@ -98,7 +99,9 @@ def _ratio(
     if machine.ratio is None:
         busy = f"One such device keeps {threads or 0:.1f} CPU threads busy; this machine has {machine.threads}."
         unknown = "CPU/GPU ratio: unknown, because no GPU was recorded."
-        return [unknown] if threads is None else [unknown, busy]
+        if threads is None:
+            return [unknown]
+        return [unknown, busy]
     here = f"CPU/GPU ratio (CPU threads / SMs): {machine.ratio:.2f} here, "
     if wanted is None:
         unknown = "what this workload needs is unknown: the run has no device time."
@@ -169,7 +172,8 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
     known = source.predictor
     if known is None:
         return points.advise(source)
-    at, rows = machine or source.machine, [] if machine else source.rows
+    at = machine or source.machine
+    rows = [] if machine else source.rows
     curve = _ladder(known, machine)
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)

@@ -197,4 +197,4 @@ def _measure(args: argparse.Namespace) -> int:
     failed = [p for p in points if p.exit != 0]
     for p in failed[:3]:
         print(f"cutaway: {p.setting.name}: {p.note}", file=sys.stderr)
-    return 1 if failed else 0
+    return int(len(failed) > 0)

@@ -62,7 +62,8 @@ def fit(
     >>> round(curve(8))
     450
     """
-    n, x = np.asarray(workers, float), np.asarray(throughput, float)
+    n = np.asarray(workers, float)
+    x = np.asarray(throughput, float)
     n, x = n[np.argsort(n)], x[np.argsort(n)]
     if len(np.unique(n)) < 2 or not (
         np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))
@@ -79,9 +80,11 @@ def fit(
         ],
     )
     if b < 0:
-        a, b = float(np.exp(np.mean(np.log(y)))), 0.0
+        a = float(np.exp(np.mean(np.log(y))))
+        b = 0.0
     elif a < 0:
-        a, b = 0.0, float(np.exp(np.mean(np.log(1 / x))))
+        a = 0.0
+        b = float(np.exp(np.mean(np.log(1 / x))))
     scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
     one_sided = None
     if b * k[-1] < 0.25 * a:
@@ -94,4 +97,6 @@ def fit(
 
 
 def _capacity(machine: Machine | None, workers: float) -> float:
-    return workers if machine is None else machine.capacity(workers)
+    if machine is None:
+        return workers
+    return machine.capacity(workers)

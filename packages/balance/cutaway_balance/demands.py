@@ -247,7 +247,8 @@ def _pooled(times: Sequence[Time]) -> Time:
     if not times:
         return Time()
     means, cvs, errors = np.array([dataclasses.astuple(t) for t in times]).T
-    mean, scatter = float(np.mean(means)), 0.0
+    mean = float(np.mean(means))
+    scatter = 0.0
     if len(times) > 1 and mean > 0:
         scatter = float(np.std(means, ddof=1) / mean / np.sqrt(len(times)))
     return Time(mean, float(np.mean(cvs)), max(scatter, float(np.max(errors))))
@@ -255,7 +256,8 @@ def _pooled(times: Sequence[Time]) -> Time:
 
 def _line(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     """a + b·n with a, b ≥ 0; constant where only one size was seen."""
-    n, y = np.asarray(sizes), np.asarray(seconds)
+    n = np.asarray(sizes)
+    y = np.asarray(seconds)
     b, a = np.polyfit(n, y, 1) if len(np.unique(np.round(n))) > 1 else (-1.0, 0.0)
     if b < 0:
         return Line(float(np.mean(y)), 0.0)

@@ -22,7 +22,8 @@ from cutaway_balance.observe import mean
 from cutaway_balance.point import Measured, Plan, Setting
 
 Tell = Callable[[int, int, Measured], None]
-FILE, MACHINE = "grid.json", "machine.toml"
+FILE = "grid.json"
+MACHINE = "machine.toml"
 # Student's t for a 95 % interval, by number of values
 _T95 = {
     2: 12.71,
@@ -75,7 +76,8 @@ def run(plan: Plan, folder: Path, tell: Tell, retries: int = 2) -> list[Measured
     path.write_text(json.dumps(dataclasses.asdict(plan), indent=1) + "\n")
     if not (folder / MACHINE).exists():
         machine.save(probe.probe().machine(), folder / MACHINE)
-    wanted, results = settings(plan), list[Measured]()
+    wanted = settings(plan)
+    results = list[Measured]()
     for number, setting in enumerate(wanted, 1):
         stored = folder / setting.name / "point.json"
         known = point.load(stored) if stored.exists() else None
@@ -92,9 +94,10 @@ def _measure(plan: Plan, setting: Setting, place: Path, retries: int) -> Measure
     """A point; repeated when others used the machine meanwhile, and the least disturbed try kept."""
     tries = []
     for attempt in range(1 + retries):
-        here = (
-            place if attempt == 0 else place.with_name(f"{place.name}-again{attempt}")
-        )
+        if attempt == 0:
+            here = place
+        else:
+            here = place.with_name(f"{place.name}-again{attempt}")
         shutil.rmtree(here, ignore_errors=True)  # what was interrupted
         tries.append((point.measure(plan, setting, here), here))
         if not tries[-1][0].contaminated or tries[-1][0].exit:
@@ -164,12 +167,12 @@ def table(points: Sequence[Measured]) -> list[Row]:
 def _row(points: list[Measured]) -> Row:
     good = [p for p in points if p.enough] or points
     rate, error = typical([p.steps_per_s for p in good])
-    half = (
-        _T95[min(len(good), 10)] * error
-        if len(good) > 1
-        else (good[0].high - good[0].low) / 2
-    )
-    gpu, cpu = mean(p.gpu_w for p in good), mean(p.cpu_w for p in good)
+    if len(good) > 1:
+        half = _T95[min(len(good), 10)] * error
+    else:
+        half = (good[0].high - good[0].low) / 2
+    gpu = mean(p.gpu_w for p in good)
+    cpu = mean(p.cpu_w for p in good)
     watts = (gpu or 0.0) + (cpu or 0.0)
     cores, foreign = np.mean(
         [(p.cpu_cores, p.foreign_cores) for p in good], axis=0

@@ -28,10 +28,13 @@ class Work:
 
     def cost(self, modelled: Cost | None) -> Cost | None:
         """The work of one dispatch; what was not counted is taken from the model, and without one nothing is known."""
-        flops, moved = self.flops / self.count, self.bytes / self.count
+        flops = self.flops / self.count
+        moved = self.bytes / self.count
         if modelled is None:
             known = math.isfinite(flops) and math.isfinite(moved)
-            return Cost(flops, moved, "float32", self.tensor > 0) if known else None
+            if known:
+                return Cost(flops, moved, "float32", self.tensor > 0)
+            return None
         return modelled._replace(
             flops=flops if math.isfinite(flops) else modelled.flops,
             bytes=moved if math.isfinite(moved) else modelled.bytes,

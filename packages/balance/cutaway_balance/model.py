@@ -34,15 +34,21 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     [('cpu', 2000), ('server', 4000)]
     """
     d, machine = demands.on(machine)
-    n, threads, envs = d.batch_for(actors), machine.threads, d.envs_per_actor
+    n = d.batch_for(actors)
+    threads = machine.threads
+    envs = d.envs_per_actor
     trains = 1 / d.steps_per_train if d.steps_per_train else 0.0
     actor = d.env_step.mean + d.actor_overhead.mean / envs
-    host, device = d.server(n) / n, d.device(n) / n
-    train_host, train_device = d.train_host.mean * trains, d.train_device.mean * trains
+    host = d.server(n) / n
+    device = d.device(n) / n
+    train_host = d.train_host.mean * trains
+    train_device = d.train_device.mean * trains
     on_cpu = device + train_device if d.device_on_cpu else 0.0
     cycle = envs * actor + d.host(n) + d.device(n) + d.reply(n) + d.latency
-    cpu, served = actor + host + train_host + on_cpu, host + device
-    used, learned = device + train_device, train_host + train_device
+    cpu = actor + host + train_host + on_cpu
+    served = host + device
+    used = device + train_device
+    learned = train_host + train_device
     in_batches = f"{1e6 * served:.0f} µs a step in batches of {n}"
     found = [
         (
@@ -84,7 +90,9 @@ def wanted_threads(demands: Demands, machine: Machine, actors: int) -> float | N
     """CPU threads of this machine that are as busy as its device; None when no device is used."""
     found = {b.resource: b.steps_per_s for b in bounds(demands, machine, actors)}
     used = found.get("device", float("inf")) < float("inf")
-    return machine.threads * found["device"] / found["cpu"] if used else None
+    if used:
+        return machine.threads * found["device"] / found["cpu"]
+    return None
 
 
 @dataclass(frozen=True)

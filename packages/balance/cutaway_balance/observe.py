@@ -30,7 +30,8 @@ FULL = (
 )
 # Which quantile of sleeps, and of wake-ups, lasts as when the thread gets a core at once: the simulation adds the wait for a core.
 # No sleep ends early; where the cores are mostly taken, most sleeps and wake-ups end late.
-PROMPT, PROMPT_FULL = (0.25, 0.5), (0.1, 0.25)
+PROMPT = (0.25, 0.5)
+PROMPT_FULL = (0.1, 0.25)
 _NONE = np.zeros((0, 2))
 _WAIT = THREAD_LAYERS.index("wait")
 
@@ -60,17 +61,17 @@ def steady(times: Array, amounts: Array) -> Steady:
     """
     if len(times) < 2 or times[-1] <= times[0]:
         return Steady()
-    first, last = float(times[0]), float(times[-1])
+    first = float(times[0])
+    last = float(times[-1])
     edges = np.linspace(first, last, BINS + 1)
     rates = np.histogram(times, edges, weights=amounts)[0] / ((last - first) / BINS)
     cut = int(np.argmin([np.var(rates[c:]) / (BINS - c) for c in range(BINS // 2 + 1)]))
     inside = times >= edges[cut]
     count = int(np.count_nonzero(inside))
-    rate = (
-        float(np.sum(amounts[inside][1:]) / (last - times[inside][0]))
-        if count > 1
-        else 0.0
-    )
+    if count > 1:
+        rate = float(np.sum(amounts[inside][1:]) / (last - times[inside][0]))
+    else:
+        rate = 0.0
     batches = min(
         10, (BINS - cut) // 4
     )  # seven or more: at least half of the bins are left
@@ -103,10 +104,12 @@ class Marks:
             for k, s in self.spans.items()
         }
         t, used = (values * 1e-9 for values in cpu_over_time(self.process.log.samples))
-        length, cpu = window.end - window.start, float("nan")
-        start, end = (
-            np.clip((window.start, window.end), t[0], t[-1]) if len(t) else (0.0, 0.0)
-        )
+        length = window.end - window.start
+        cpu = float("nan")
+        if len(t):
+            start, end = np.clip((window.start, window.end), t[0], t[-1])
+        else:
+            start, end = 0.0, 0.0
         if end > start and end - start >= 0.5 * length:
             rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
             cpu = float(rate * length)
@@ -139,7 +142,9 @@ def read(trace: Trace) -> list[Marks]:
 
 def _marks(process: ProcessTrace) -> Marks:
     spans: dict[str, list[Array]] = {}
-    waits, steps, iterations = [np.zeros((0, 3))], [_NONE], [np.zeros(0)]
+    waits = [np.zeros((0, 3))]
+    steps = [_NONE]
+    iterations = [np.zeros(0)]
     sleeping = {
         n: call.fn.endswith("sleep")
         for n, call in process.log.calls.items()
@@ -154,7 +159,9 @@ def _marks(process: ProcessTrace) -> Marks:
         if not blocks:
             continue
         events = np.concatenate(blocks)
-        time, kind, value = events["time"] * 1e-9, events["kind"], events["value"]
+        time = events["time"] * 1e-9
+        kind = events["kind"]
+        value = events["value"]
         for name in np.unique(events["id"][kind == Kind.OP_ENTER]).tolist():
             pairs = _pairs(events[events["id"] == name], Kind.OP_ENTER, Kind.OP_EXIT)
             spans.setdefault(process.log.name(name), []).append(pairs)
@@ -171,7 +178,8 @@ def _marks(process: ProcessTrace) -> Marks:
         steps.append(np.stack([time[stepped], value[stepped]], axis=1))
         iterations.append(time[kind == Kind.ITERATION])
     joined = {name: np.concatenate(v) for name, v in spans.items()}
-    waited, passes = np.concatenate(waits), np.sort(np.concatenate(iterations))
+    waited = np.concatenate(waits)
+    passes = np.sort(np.concatenate(iterations))
     return Marks(
         process, joined, waited[np.argsort(waited[:, 0])], np.concatenate(steps), passes
     )
@@ -187,10 +195,12 @@ def _pairs(events: Structured, enter: int, leave: int) -> Array:
 
 def progress(everything: Sequence[Marks], path: Path) -> tuple[Array, Array, str]:
     """When steps were made and how many, or iterations where no steps are known, and which of the two it is."""
-    steps, unit = np.concatenate([_NONE, *(m.steps for m in everything)]), "steps"
+    steps = np.concatenate([_NONE, *(m.steps for m in everything)])
+    unit = "steps"
     if not len(steps):
         times = np.concatenate([np.zeros(0), *(m.iterations for m in everything)])
-        steps, unit = np.stack([times, np.ones_like(times)], axis=1), "iterations"
+        steps = np.stack([times, np.ones_like(times)], axis=1)
+        unit = "iterations"
     if len(steps) < 2:
         remedy = "call cutaway.iteration() in the loop or use --metric"
         raise CutawayError(
@@ -211,7 +221,9 @@ def foreign(everything: Sequence[Marks], window: Steady) -> float:
         ]
         if (found := mean(s.get("foreign") for s in inside)) is not None:
             seen.append(found)
-    return float(np.median(seen)) if seen else 0.0
+    if seen:
+        return float(np.median(seen))
+    return 0.0
 
 
 def power(trace: Trace) -> tuple[float | None, float | None]:
@@ -226,7 +238,9 @@ def power(trace: Trace) -> tuple[float | None, float | None]:
 def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the values that are known; None if none is."""
     known = [v for v in values if v is not None]
-    return float(np.mean(known)) if known else None
+    if known:
+        return float(np.mean(known))
+    return None
 
 
 def observe(path: Path) -> Observed:
@@ -244,7 +258,8 @@ def observe(path: Path) -> Observed:
     envs = max(1, int(np.median(amounts)))  # what an actor counts at once
     kernels = _kernels(path, everything)
     # Steps between the first training and the last one: not blurred by how many fit into the window.
-    trained, per_train = np.sort(_all(learners, "backpropagation")[:, 0]), 0.0
+    trained = np.sort(_all(learners, "backpropagation")[:, 0])
+    per_train = 0.0
     if len(trained) > 1:
         between = amounts[(times > trained[0]) & (times <= trained[-1])]
         per_train = float(np.sum(between)) / (len(trained) - 1)
@@ -280,9 +295,10 @@ def observe(path: Path) -> Observed:
         [_NONE, *(m.first_sleeps(m.of("backpropagation")) for m in learners)]
     )
     asleep = _length(asleep[~np.isnan(asleep[:, 0])])
-    train_device = (
-        Time(_quantile(asleep, slept), *_spread(asleep)) if len(asleep) else Time()
-    )
+    if len(asleep):
+        train_device = Time(_quantile(asleep, slept), *_spread(asleep))
+    else:
+        train_device = Time()
     used = sum(m.cpu for m in learners)
     return Observed(
         actors=len(actors),
@@ -331,10 +347,8 @@ def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:
     table = run.open(path).device_time(layers=False)
     found: dict[str, float] = {}
     for name in ("inference", "backpropagation"):
-        spent, count = (
-            int(np.sum(table.where(operation=name)["ns"])),
-            len(_all(everything, name)),
-        )
+        spent = int(np.sum(table.where(operation=name)["ns"]))
+        count = len(_all(everything, name))
         if spent and count:
             found[name] = 1e-9 * spent / count
     return found
@@ -344,7 +358,10 @@ def _server(
     servers: Sequence[Marks], cpu: float, kernels: float | None, slept: float
 ) -> Server:
     """How the server's CPU time of a batch divides into before, answering and after; and the device's time."""
-    before, device, answering, after = [], [], [], 0.0
+    before = []
+    device = []
+    answering = []
+    after = 0.0
     for m in servers:
         spans = m.of("inference")
         sleeps = m.first_sleeps(spans)
@@ -376,8 +393,10 @@ def _latency(
     actors: Sequence[Marks], servers: Sequence[Marks], woken_at: float
 ) -> float:
     """Seconds of a round trip in which nothing runs: until the server wakes for the last request, until an actor wakes for its reply."""
-    waits, heard = _all(actors, "inference_wait"), _all(servers, "batch_wait")
-    asked, woken = np.sort(waits[:, 0]), waits[:, 1]
+    waits = _all(actors, "inference_wait")
+    heard = _all(servers, "batch_wait")
+    asked = np.sort(waits[:, 0])
+    woken = waits[:, 1]
     answered = np.sort(_all(servers, "inference")[:, 1])
     if not len(asked) or not len(heard) or not len(answered):
         return 0.0
@@ -398,7 +417,9 @@ def _length(spans: Array) -> Array:
 
 
 def _quantile(values: Array, q: float) -> float:
-    return float(np.quantile(values, q)) if len(values) else 0.0
+    if len(values):
+        return float(np.quantile(values, q))
+    return 0.0
 
 
 def _spread(durations: Array) -> tuple[float, float]:

@@ -38,11 +38,9 @@ def cost(op: Operator) -> Cost | None:
     """
     name = op.name.removeprefix("aten::").rstrip("_")
     try:
-        return (
-            _elementwise(op, *_POINTWISE[name])
-            if name in _POINTWISE
-            else _RULES[name](op)
-        )
+        if name in _POINTWISE:
+            return _elementwise(op, *_POINTWISE[name])
+        return _RULES[name](op)
     except (KeyError, IndexError, ValueError, TypeError):
         return (
             None  # an operator that has no rule, or a shape that its rule does not know
@@ -66,9 +64,11 @@ def width(dtype: str) -> int:
 
 
 def _gemm(m: int, n: int, k: int, batch: int, dtype: str, bias: Shape | None) -> Cost:
-    flops, moved = batch * 2.0 * m * n * k, batch * (m * k + k * n + m * n)
+    flops = batch * 2.0 * m * n * k
+    moved = batch * (m * k + k * n + m * n)
     if bias is not None:
-        flops, moved = flops + batch * m * n, moved + prod(bias)
+        flops = flops + batch * m * n
+        moved = moved + prod(bias)
     return Cost(flops, float(width(dtype) * moved), dtype, True)
 
 
@@ -91,7 +91,9 @@ def _convolution(op: Operator) -> Cost:
         values = [
             int(v) for v in op.concrete[argument].strip("[]").split(",") if v.strip()
         ]
-        return values * len(kernel) if len(values) == 1 else values
+        if len(values) == 1:
+            return values * len(kernel)
+        return values
 
     batch, _, *image = op.shapes[0]
     out, per_group, *kernel = op.shapes[1]

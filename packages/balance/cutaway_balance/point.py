@@ -113,11 +113,9 @@ class Plan:
 def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     """Runs the point and writes its output, its run and `point.json` into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    command, run, output = (
-        plan.command_for(setting),
-        folder / "run.cutaway",
-        folder / "output.txt",
-    )
+    command = plan.command_for(setting)
+    run = folder / "run.cutaway"
+    output = folder / "output.txt"
     if plan.metric is None:
         command = [
             sys.executable,
@@ -154,13 +152,16 @@ def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     if plan.metric is None:
         rate, note, foreign, power = _from_run(run, foreign)
     else:
-        rate, note, power = _from_lines(lines, plan.metric), "", (None, None)
+        rate = _from_lines(lines, plan.metric)
+        note = ""
+        power = (None, None)
     if code != 0:
         said = next(
             (line.strip() for _, line in reversed(lines) if line.strip()), "nothing"
         )
         note = f"the program ended with exit code {code} and printed {said[:160]!r}; see {output}"
-    contaminated, enough = foreign > 0.05 * len(cpus) + 0.05, rate.enough and code == 0
+    contaminated = foreign > 0.05 * len(cpus) + 0.05
+    enough = rate.enough and code == 0
     result = Measured(
         setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, contaminated, enough,
         own / seconds, *power, note,
@@ -188,7 +189,8 @@ def _run(
         raise CutawayError(
             f"{command[0]} cannot be started: {error.strerror}."
         ) from error
-    start, lines = time.monotonic(), Lines()
+    start = time.monotonic()
+    lines = Lines()
     timers = []
     if timeout is not None:
         timers = [
@@ -238,7 +240,8 @@ def _from_lines(lines: Lines, metric: str) -> Steady:
         return steady(times, np.diff(values, prepend=values[:1]))
     first = len(values) // 3
     kept = values[first:]
-    mean, half = float(np.mean(kept)), 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
+    mean = float(np.mean(kept))
+    half = 1.96 * float(np.std(kept)) / np.sqrt(len(kept))
     return Steady(
         mean, mean - half, mean + half, times[first], times[-1], len(kept) >= 3
     )
@@ -300,7 +303,8 @@ class Family:
 
 
 def _children() -> set[int]:
-    me, found = str(os.getpid()), set()
+    me = str(os.getpid())
+    found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             if stat.read_text().rsplit(")", 1)[1].split()[1] == me:

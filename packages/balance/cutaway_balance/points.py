@@ -36,16 +36,19 @@ def predict(source: Source, counts: Sequence[int]) -> Answer:
 
 
 def _curve_point(source: Source, actors: int) -> dict[str, Any]:
-    curve, points = source.curve(), source.points()
+    curve = source.curve()
+    points = source.points()
     largest = max(points)
     rate: float | None = curve(actors)
     low, high = curve.interval(actors)
     if actors > largest and _enough(points) < largest:
         # Where more brought nothing, no curve knows better.
         rate = points[largest]
-        low, high = min(low, rate), max(points.values()) / NEAR
+        low = min(low, rate)
+        high = max(points.values()) / NEAR
     elif actors > largest and (_doubts(source) or len(points) < 3):
-        rate, low = None, points[largest]
+        rate = None
+        low = points[largest]
         more = _last_gain(points) * (actors - largest)
         high = max(low, min(low + more, curve.cap))
     return {"actors": actors, "steps_per_s": rate, "low": low, "high": high}
@@ -81,7 +84,8 @@ def _curve_error(errors: Mapping[int, float]) -> str:
 
 def _doubts(source: Source) -> list[str]:
     """Why the points may not tell what happens beyond them."""
-    curve, errors = source.curve(), source.curve_errors()
+    curve = source.curve()
+    errors = source.curve_errors()
     found = [f"Warning: {curve.one_sided}."] if curve.one_sided else []
     if errors and max(map(abs, errors.values())) > MOST_ERROR:
         found.append(
@@ -92,15 +96,19 @@ def _doubts(source: Source) -> list[str]:
 
 def words(source: Source) -> list[str]:
     """Advice from throughput points alone, in words; nothing if they are too few."""
-    return advise(source)[1] if len(source.points()) >= 2 else []
+    if len(source.points()) >= 2:
+        return advise(source)[1]
+    return []
 
 
 def advise(source: Source) -> Answer:
     """What was measured comes first: where more actors brought nothing, no curve knows better. Beyond the points there is advice
     only if the curve bends inside them and predicts points it has not seen."""
     _require(source, 2)
-    points, errors = source.points(), source.curve_errors()
-    best, enough = max(points.values()), _enough(points)
+    points = source.points()
+    errors = source.curve_errors()
+    best = max(points.values())
+    enough = _enough(points)
     found: dict[str, Any] = {"held_out": errors, "largest_measured": max(points)}
     tail = [
         _curve_error(errors).capitalize() + ".",

@@ -95,7 +95,9 @@ class Probed:
         if self.share <= 0.9:
             return here()
         smt = 1.0 if self.smt_yield is None else max(0.5, self.smt_yield)
-        turbo, smt, wake = round(self.turbo, 3), round(smt, 3), round(self.wake, 6)
+        turbo = round(self.turbo, 3)
+        smt = round(smt, 3)
+        wake = round(self.wake, 6)
         return dataclasses.replace(here(), turbo=turbo, smt_yield=smt, wake=wake)
 
     def lines(self) -> list[str]:
@@ -143,15 +145,15 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
     def turn(*cpus: int) -> float:
         return float(output(_TURNS, cpus)[0])
 
-    order, machine = cpu_order(), here()
-    first, cores = order[0], order[: machine.cores]
+    order = cpu_order()
+    machine = here()
+    first = order[0]
+    cores = order[: machine.cores]
     pair = [cpu for cpu in siblings(first) if cpu in order]
-    turbo, smt, wake, shares = (
-        list[float](),
-        list[float](),
-        list[float](),
-        list[float](),
-    )
+    turbo = list[float]()
+    smt = list[float]()
+    wake = list[float]()
+    shares = list[float]()
     for _ in range(
         rounds
     ):  # compared within a round: the machine's own speed may drift

@@ -102,7 +102,9 @@ class _Trainer:
     def __init__(
         self, d: Demands, actors: int, steps: int, random: np.random.Generator
     ) -> None:
-        self.d, self.actors, self.random = d, actors, random
+        self.d = d
+        self.actors = actors
+        self.random = random
         self.asked = max(1, d.batch_for(actors) // d.envs_per_actor)
         self.batches = math.ceil(steps / self.asked / d.envs_per_actor)
         self.unroll = d.envs_per_actor / d.unroll  # of an actor's cycle
@@ -132,11 +134,13 @@ class _Trainer:
         return [(TAKE, _ROOM, unrolls), (GIVE, _UNROLLS, unrolls), _LEARNER_FIRST]
 
     def server(self) -> Items:
-        d, count = self.d, self.batches
+        d = self.d
+        count = self.batches
         patience: list[Step] = []
         stored = self._stored(self.unroll * self.asked)
         if d.timeout is not None:
-            patience, stored = [(PATIENCE, _DESK, d.timeout)], []
+            patience = [(PATIENCE, _DESK, d.timeout)]
+            stored = []
         row: list[Step] = [
             *patience,
             (COLLECT, _DESK, float(self.asked)),
@@ -176,7 +180,8 @@ class _Trainer:
 
     def _for_batch(self, line: Line, whole: int, each: int) -> list[Step]:
         """What a batch of any size takes, then what it takes for each request."""
-        cv, count = self.d.inference_cv, self.batches
+        cv = self.d.inference_cv
+        count = self.batches
         times = self._drawn(Time(1.0, cv), count)
         return [
             (whole, 0, line.a * times),

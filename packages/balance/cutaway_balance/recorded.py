@@ -32,7 +32,9 @@ class Recorded:
     def __init__(
         self, path: Path, actors: int | None = None, steps_per_s: float | None = None
     ) -> None:
-        self.path, self._actors, self._steps_per_s = path, actors, steps_per_s
+        self.path = path
+        self._actors = actors
+        self._steps_per_s = steps_per_s
 
     @cached_property
     def run(self) -> Run:
@@ -48,9 +50,9 @@ class Recorded:
         if self._actors is not None:
             return self._actors
         crew = crew_of(self.run, self.known.graph)
-        return (
-            len(crew.processes) if crew else stepped_here(self.run, self.known.graph)[0]
-        )
+        if crew:
+            return len(crew.processes)
+        return stepped_here(self.run, self.known.graph)[0]
 
     @cached_property
     def steps_per_s(self) -> float:
@@ -114,7 +116,9 @@ class Replays:
     def meant(self, machine: Machine) -> Machine | None:
         """The machine of a recording is in it, but for the number of CPUs."""
         recorded = self.runs[0].known.graph.cores
-        return None if machine.threads == recorded else machine
+        if machine.threads == recorded:
+            return None
+        return machine
 
     def nearest(self, actors: int) -> Recorded:
         """The run whose number of actors is nearest, as a ratio."""

@@ -92,16 +92,16 @@ class Source:
             (r.cpu_cores / r.steps_per_s for r in self.rows if r.steps_per_s > 0),
             default=0.0,
         )
-        cap = (
-            self.machine.capacity(self.machine.threads) / least
-            if least > 0
-            else float("inf")
-        )
+        if least > 0:
+            cap = self.machine.capacity(self.machine.threads) / least
+        else:
+            cap = float("inf")
         return fit(list(points), list(points.values()), cap=cap)
 
     def curve_errors(self) -> dict[int, float]:
         """Predicted ÷ measured − 1 at points the curve has not seen: those left out with `only`, else each in turn."""
-        used, every = self.points(), self.points(every=True)
+        used = self.points()
+        every = self.points(every=True)
         fresh = [actors for actors in every if actors not in used]
         if not fresh and len(used) < 3:
             return {}
@@ -118,7 +118,9 @@ class Source:
 def load(paths: Sequence[Path], only: Sequence[int] = (), **fixed: object) -> Source:
     """Reads grids and runs. `only`: the numbers of actors to take figures from, all by default; undisturbed runs if there are.
     `fixed`: what is known better than a recording can say (batch, timeout)."""
-    rows, recorded, found = list[Row](), list[Recorded](), probe.here()
+    rows = list[Row]()
+    recorded = list[Recorded]()
+    found = probe.here()
     for path in paths:
         if not (path / grid.FILE).exists():
             recorded.append(Recorded(path))

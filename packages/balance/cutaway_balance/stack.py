@@ -85,12 +85,16 @@ class Stack:
     @property
     def coverage(self) -> float:
         """Share of the time whose work is known."""
-        return self.covered_ns / self.total_ns if self.total_ns else 0.0
+        if self.total_ns:
+            return self.covered_ns / self.total_ns
+        return 0.0
 
 
 def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
     """All kernels together."""
-    ns, covered, total = dict.fromkeys(PARTS, 0.0), 0, 0
+    ns = dict.fromkeys(PARTS, 0.0)
+    covered = 0
+    total = 0
     for kernel in kernels:
         total += kernel.ns
         parts = idealise(kernel, gpu)
@@ -102,10 +106,12 @@ def stack(kernels: Iterable[Kernel], gpu: Gpu) -> Stack:
 
 def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
     """The stack of a run or a trace on a GPU, for scripts and for people, who also see the kernels that take longest."""
-    device, kernels = load_gpu(name), read(path)
+    device = load_gpu(name)
+    kernels = read(path)
     if not kernels:
         raise CutawayError(f"{path} has no kernels; record while the device works.")
-    whole, groups = stack(kernels, device), dict[str, list[Kernel]]()
+    whole = stack(kernels, device)
+    groups = dict[str, list[Kernel]]()
     known = f"the work of {whole.coverage:.0%} of that time is known"
     lines = [f"{whole.total_ns / 1e6:.2f} ms of kernels on {device.name}; {known}", ""]
     counted_ns = sum(kernel.ns for kernel in kernels if kernel.counted)
@@ -129,11 +135,10 @@ def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
         groups.setdefault(kernel.name, []).append(kernel)
     stacks = [(title, stack(group, device)) for title, group in groups.items()]
     for title, one in sorted(stacks, key=lambda item: -item[1].total_ns)[:12]:
-        values = (
-            [f"{share:5.0%}" for share in one.shares.values()]
-            if one.covered_ns
-            else ["  unknown work"]
-        )
+        if one.covered_ns:
+            values = [f"{share:5.0%}" for share in one.shares.values()]
+        else:
+            values = ["  unknown work"]
         lines.append(f"{title[:46]:46} {one.total_ns / 1e6:8.3f} {'  '.join(values)}")
     found = {
         "shares": whole.shares,
@@ -182,10 +187,8 @@ def _kernels(process: ProcessTrace) -> Iterator[Kernel]:
     """The kernels of a process. An operator that launched several shares its work out by their time."""
     records = process.device()
     records = records[records["kind"] == DeviceKind.KERNEL]
-    launches, lengths = (
-        records["correlation"].tolist(),
-        (records["end"] - records["start"]).tolist(),
-    )
+    launches = records["correlation"].tolist()
+    lengths = (records["end"] - records["start"]).tolist()
     total = totals(
         zip(launches, lengths, strict=True)
     )  # nanoseconds of the kernels of one launch

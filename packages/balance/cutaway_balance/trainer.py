@@ -17,7 +17,9 @@ class Trainer:
     def __init__(
         self, seen: Sequence[Observed], known: dict[str, Any], machine: Machine
     ) -> None:
-        self.seen, self.known, self.machine = seen, known, machine
+        self.seen = seen
+        self.known = known
+        self.machine = machine
         self.demands = combine(seen, known)
 
     @property
@@ -46,7 +48,8 @@ class Trainer:
 
     def gains(self, actors: int, machine: Machine | None = None) -> dict[str, float]:
         """Small changes and what they gain, in per cent of throughput, best first."""
-        d, at = self.demands, machine or self.machine
+        d = self.demands
+        at = machine or self.machine
         training = ("train_host", "train_device")
         changes = {
             "one more CPU thread": (d, at.wider(), actors),
@@ -80,11 +83,9 @@ def _faster(demands: Demands, *services: str) -> Demands:
 
 def _rests_on(d: Demands) -> list[str]:
     def us(seconds: float) -> str:
-        return (
-            f"{1e3 * seconds:,.1f} ms"
-            if seconds >= 1e-2
-            else f"{1e6 * seconds:,.0f} µs"
-        )
+        if seconds >= 1e-2:
+            return f"{1e3 * seconds:,.1f} ms"
+        return f"{1e6 * seconds:,.0f} µs"
 
     def line(line: Line) -> str:
         return f"{1e6 * line.a:,.0f} + {1e6 * line.b:,.1f}·n µs"

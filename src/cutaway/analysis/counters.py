@@ -25,7 +25,9 @@ from cutaway.vocabulary import DeviceKind
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
-_REPLAYED, _IN_PLACE, _SAMPLES = "counters", "counters_in_place", "counter_samples"
+_REPLAYED = "counters"
+_IN_PLACE = "counters_in_place"
+_SAMPLES = "counter_samples"
 COLUMNS = ("operation", "kernel", "count", "ns", *MEASURES, "tflops", "gbs")
 _MOST_VALUES = 4096  # of one kernel; a file with more is not a counter file
 _MOST_AT_ONCE = 4096  # kernels that began before a moment are looked at for it

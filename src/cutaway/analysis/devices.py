@@ -20,8 +20,10 @@ from cutaway.analysis.table import Table, objects
 
 UNATTRIBUTED = "(unattributed)"
 """The operation of work whose launch is outside the recording."""
-WHOLE_RUN, ANY_KIND = 5, 255
-"""A part and a kind of work in totals."""
+WHOLE_RUN = 5
+"""A part in totals."""
+ANY_KIND = 255
+"""A kind of work in totals."""
 PERIODS_NS = {"1/6 s": 1_000_000_000 // 6, "1 s": 1_000_000_000}
 """In which nvidia-smi looks for kernels, by product (native/sweep/periods.h)."""
 _BY = {

@@ -32,7 +32,8 @@ def generated(run: Run) -> Table:
     until = np.concatenate([[0], np.cumsum(made)])
     rows = []
     for one in run.iterations().where(process=run.main_process):
-        first, end = one["start_ns"], one["end_ns"]
+        first = one["start_ns"]
+        end = one["end_ns"]
         before, after = np.searchsorted(at, [first, end])
         tokens = int(until[after] - until[before])
         here = between(told, first, end)

@@ -63,7 +63,9 @@ def _percent(name: str, *counters: str) -> Formula:
 
 
 def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else nan
+    if whole:
+        return part / whole
+    return nan
 
 
 def _nvidia_flops(values: Values) -> float:

@@ -180,7 +180,9 @@ class _LaunchedBy:
     @property
     def launch_ns(self) -> float:
         """The mean; NaN where nothing is known."""
-        return self.waited_ns / self.known if self.known else np.nan
+        if self.known:
+            return self.waited_ns / self.known
+        return np.nan
 
 
 def _occupancy(run: Run, work: Table) -> NDArray[np.float64]:

@@ -123,11 +123,10 @@ def leading_tids(run: Run, process: int) -> list[int]:
 def _cpu_each(run: Run, starts: NDArray[np.int64]) -> float:
     """CPU time of an iteration, between the first and the last sample that lie among them: a busy machine starves the meter."""
     time, used = cpu_over_time(run.trace.processes[run.main_process].log.samples)
-    among = (
-        (time >= starts[0]) & (time <= starts[-1])
-        if len(starts)
-        else np.zeros(len(time), bool)
-    )
+    if len(starts):
+        among = (time >= starts[0]) & (time <= starts[-1])
+    else:
+        among = np.zeros(len(time), bool)
     if among.sum() < 2:
         return 0.0
     time = time[among][[0, -1]]

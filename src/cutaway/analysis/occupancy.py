@@ -18,7 +18,8 @@ _WARP = 32
 _WARPS_TOGETHER = (
     4  # warps of a block are placed on the four schedulers of a multiprocessor
 )
-_REGISTERS, _REGISTER_UNIT = 65536, 256
+_REGISTERS = 65536
+_REGISTER_UNIT = 256
 
 
 class Occupancy(NamedTuple):

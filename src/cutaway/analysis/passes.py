@@ -71,7 +71,9 @@ def _in_part(
     early = passes.known < steady if steady else np.full(len(passes.known), True)
     if part == "shutdown":
         return np.full(len(early), False)
-    return early if part == "startup" else ~early
+    if part == "startup":
+        return early
+    return ~early
 
 
 def _passes(swept: Swept, process: int) -> Passes:

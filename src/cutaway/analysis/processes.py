@@ -50,11 +50,10 @@ def process_table(run: Run) -> Table:
         ended = process.log.exit or {}
         if "code" not in ended and "signal" not in ended:
             ended = waited.get((process.host, process.pid), ended)
-        exit = (
-            f"signal {ended['signal']}"
-            if "signal" in ended
-            else str(ended.get("code", ""))
-        )
+        if "signal" in ended:
+            exit = f"signal {ended['signal']}"
+        else:
+            exit = str(ended.get("code", ""))
         name = str(process.log.process.get("name") or "")
         role = _role(swept, index, parents)
         about = (
@@ -145,7 +144,9 @@ def _life_ns(log: Log) -> int:
     """How long a process lived; one that has not ended lives for ever."""
     ended = (log.exit or {}).get("t")
     begun = log.process.get("t")
-    return ended - begun if ended and begun else FOR_EVER
+    if ended and begun:
+        return int(ended - begun)
+    return FOR_EVER
 
 
 def life(swept: Swept, index: int) -> tuple[int, int]:

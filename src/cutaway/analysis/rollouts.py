@@ -42,13 +42,17 @@ class Curve:
 
     def lasts(self, end: int) -> NDArray[np.int64]:
         """For how long each value holds."""
-        return np.diff(np.append(self.at, end)) if len(self.at) else np.diff(self.at)
+        if len(self.at):
+            return np.diff(np.append(self.at, end))
+        return np.diff(self.at)
 
     def mean(self, end: int) -> float | None:
         """Weighted by time; None without any."""
         lasts = self.lasts(end)
         total = int(lasts.sum())
-        return float((self.value * lasts).sum() / total) if total else None
+        if total:
+            return float((self.value * lasts).sum() / total)
+        return None
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,9 @@ class Rollouts:
     @property
     def tail_share(self) -> float:
         """Of the time of decoding."""
-        return self.tail_ns / self.decoding_ns if self.decoding_ns else 0.0
+        if self.decoding_ns:
+            return self.tail_ns / self.decoding_ns
+        return 0.0
 
     @property
     def discarded_share(self) -> float:
@@ -159,7 +165,9 @@ def _told(by_process: list[dict[str, Curve]], end: int) -> Rollouts:
     def mean(name: str) -> float | None:
         means = (curve.mean(end) for curve in curves(name))
         known = [one for one in means if one is not None]
-        return sum(known) / len(known) if known else None
+        if known:
+            return sum(known) / len(known)
+        return None
 
     def most(name: str) -> float | None:
         return max((float(one.value.max()) for one in curves(name)), default=None)
@@ -192,7 +200,9 @@ def _empty(curves: list[Curve], end: int) -> float | None:
         lasts = curve.lasts(end)
         if lasts.sum():
             shares.append(float(lasts[curve.value < 0.5].sum() / lasts.sum()))
-    return min(shares) if shares else None
+    if shares:
+        return min(shares)
+    return None
 
 
 def _decoding(of: Iterable[Burst]) -> int:
@@ -227,7 +237,8 @@ def bursts(curve: Curve, end: int) -> list[Burst]:
         many = np.flatnonzero(values > FEW * peak)
         tail = int(lasts[start + int(many[-1]) + 1 : stop].sum())
         area = float((values * lasts[start:stop]).sum())
-        begin, over = int(ends[start]), int(ends[stop])
+        begin = int(ends[start])
+        over = int(ends[stop])
         if over > begin:
             tail = tail if peak >= LEAST else 0
             found.append(Burst(begin, over, tail, peak, area))
@@ -256,7 +267,9 @@ def _points(run: Run) -> list[dict[str, list[tuple[int, float]]]]:
 
 def _from_zero(name: str, points: list[tuple[int, float]]) -> list[tuple[int, float]]:
     """What is counted begins with none."""
-    return [(0, 0.0), *points] if name in _COUNTED else points
+    if name in _COUNTED:
+        return [(0, 0.0), *points]
+    return points
 
 
 def _curve(points: list[tuple[int, float]]) -> Curve:

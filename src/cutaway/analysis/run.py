@@ -108,7 +108,9 @@ class Run:
     @cached_property
     def stages(self) -> Stages:
         """Where start-up and steady state end."""
-        return self.whole.stages if self.whole is not self else find_stages(self.trace)
+        if self.whole is not self:
+            return self.whole.stages
+        return find_stages(self.trace)
 
     @cached_property
     def swept(self) -> Swept:

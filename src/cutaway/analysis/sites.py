@@ -248,13 +248,11 @@ class _Ends:
 def _things(on: str) -> list[str]:
     """What was waited on: one object, or several Ray actors."""
     kind, _, names = on.partition(":")
-    return (
-        [f"{kind}:{name}" for name in names.split(",")]
-        if kind == "actor"
-        else [on]
-        if on
-        else []
-    )
+    if kind == "actor":
+        return [f"{kind}:{name}" for name in names.split(",")]
+    if on:
+        return [on]
+    return []
 
 
 def _is_ray(on: str) -> bool:

@@ -21,7 +21,9 @@ from cutaway.trace.reader import ProcessTrace, Trace
 
 Columns = dict[str, NDArray[Any]]
 
-STARTUP, STEADY, SHUTDOWN = 0, 1, 2
+STARTUP = 0
+STEADY = 1
+SHUTDOWN = 2
 NO_ITERATION = 0xFFFFFFFF
 """The slice of shut-down in a sweep by iteration."""
 NO_ID = 0xFFFFFFFF
@@ -185,11 +187,10 @@ def sweep(
 ) -> Swept:
     """One pass over all timelines of a run. `known` is another one of the same run: what it knows of devices, stages and iterations
     is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
-    seen = (
-        known.seen
-        if known
-        else [process.look_at_devices() for process in trace.processes]
-    )
+    if known:
+        seen = known.seen
+    else:
+        seen = [process.look_at_devices() for process in trace.processes]
     stages = known.stages if known else stages or find_stages(trace)
     if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace, stages=stages))
@@ -245,7 +246,8 @@ def _sweep_once(
     native.draw([(cut.start, cut.width, cut.count, cut.grow) for cut in lanes])
     found = native.run()
     logs = [process.log for process in trace.processes]
-    names, calls = Names(logs), Calls(logs)
+    names = Names(logs)
+    calls = Calls(logs)
     _number_for_run(found, names, calls)
     if not by_iteration and not stages.steady_ns:
         for table in ("cells", "sites", "operations", "samples"):
@@ -305,7 +307,8 @@ def _held(found: dict[str, Any]) -> Held:
     for name in ("had", "had_startup", "had_shutdown"):
         masks[name] = found["processes"][name].reshape(-1, 8)
     whole = found["run"]
-    first, last = whole["cpu_first"], whole["cpu_last"]
+    first = whole["cpu_first"]
+    last = whole["cpu_last"]
     span = (first, last) if first <= last else None
     return Held(_parts(masks, "had"), whole.get("overlap"), span)
 

@@ -145,7 +145,9 @@ def _devices(run: Run, span: tuple[int, int]) -> dict[str, Any]:
 
 
 def _share(part: int, whole: int) -> float:
-    return part / whole if whole > 0 else 0.0
+    if whole > 0:
+        return part / whole
+    return 0.0
 
 
 def summary(run: Run) -> dict[str, Any]:

@@ -147,11 +147,10 @@ def calibrate(units: Sequence[Units], prior: Prior) -> Calibration:
 def pairs(u: Units) -> Floats:
     """What unrecorded units took, what their recorded neighbours took, and the calls and operations of these, brought to the
     same work: four tables with a row for each unrecorded unit and a column for each neighbour, NaN where there is none."""
-    steps, iterations = (
-        (u.steps, u.iterations)
-        if np.any(u.steps > 0)
-        else (u.iterations, np.zeros(len(u)))
-    )
+    if np.any(u.steps > 0):
+        steps, iterations = u.steps, u.iterations
+    else:
+        steps, iterations = u.iterations, np.zeros(len(u))
     on = ~u.off & (steps > 0)
     plain = on & (iterations == 0)
     if np.count_nonzero(plain) < 0.1 * np.count_nonzero(on):
@@ -176,11 +175,10 @@ def pairs(u: Units) -> Floats:
         row[0] = u.cpu_ns[i]
         if long:  # training and some steps: more or fewer steps are added at their usual price
             around = nearest(False, i)
-            each = (
-                np.median(columns[:, around] / steps[around], axis=1)
-                if len(around)
-                else np.zeros(3)
-            )
+            if len(around):
+                each = np.median(columns[:, around] / steps[around], axis=1)
+            else:
+                each = np.zeros(3)
             row[1:, 0, : len(near)] = columns[:, near] + each[:, None] * (
                 steps[i] - steps[near]
             )

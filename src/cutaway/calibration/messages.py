@@ -22,7 +22,9 @@ from cutaway.calibration.prior import cache_path, machine_key
 from cutaway.errors import CutawayError
 from cutaway.trace.files import read_object, write_private
 
-_ROUNDS, _EACH, _CHILDREN = 3, 200, 4
+_ROUNDS = 3
+_EACH = 200
+_CHILDREN = 4
 _WORKS = 2e-4  # seconds of CPU time
 _ASKED = ("step", 1)
 _ANSWER: Any = (

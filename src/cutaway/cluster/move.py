@@ -21,7 +21,8 @@ from cutaway.trace.running import is_alive, locked
 GROWING = ("log.jsonl", "events.bin")
 LOCK = "mover.lock"
 PIECE = 1 << 24  # bytes of a file that are in memory at once
-_EVERY_S, _PATIENCE_S = 1.0, 5.0
+_EVERY_S = 1.0
+_PATIENCE_S = 5.0
 Listing = list[tuple[str, int, bool]]
 """Files of a part: path in it, size, whether its process still runs."""
 

@@ -30,11 +30,10 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps([finding._asdict() for finding in findings], indent=1))
         return
-    width = (
-        min(shutil.get_terminal_size((80, 24)).columns, 100)
-        if sys.stdout.isatty()
-        else 80
-    )
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size((80, 24)).columns, 100)
+    else:
+        width = 80
     for finding in findings:
         head = f"{finding.state:<8} {finding.what:<20} "
         rest = " " * len(head)

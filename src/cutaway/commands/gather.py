@@ -23,4 +23,4 @@ def run(args: argparse.Namespace) -> int:
     missing = gather(Path(args.path).absolute(), args.ray, say)
     for sentence in missing or [f"{args.path} now has every part that can be reached"]:
         say(sentence)
-    return 1 if missing else 0
+    return int(len(missing) > 0)

@@ -68,7 +68,9 @@ def chosen_view(args: argparse.Namespace) -> str | None:
         return str(args.by)
     if args.over_time:
         return "time"
-    return "slowest" if args.slowest else None
+    if args.slowest:
+        return "slowest"
+    return None
 
 
 def run(args: argparse.Namespace) -> None:
@@ -104,9 +106,10 @@ def run(args: argparse.Namespace) -> None:
                 rows = progress.slowest_rows(opened, digest)
             elif view:
                 rows = tables.VIEWS[view].rows(opened.steady(), digest)
-            found = (
-                {"schema": SCHEMA, "by": view, "rows": rows} if view else digest.plain()
-            )
+            if view:
+                found = {"schema": SCHEMA, "by": view, "rows": rows}
+            else:
+                found = digest.plain()
             json.dump(found, sys.stdout, indent=1)
             print()
         elif view == "time":

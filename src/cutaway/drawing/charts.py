@@ -10,8 +10,14 @@ from typing import NamedTuple
 from .colours import SERIES
 from .svg import Picture
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 460, 264, 58, 36, 22, 12
-TICKS, LETTER = 4, 6.4
+WIDTH = 460
+HEIGHT = 264
+LEFT = 58
+BOTTOM = 36
+TOP = 22
+RIGHT = 12
+TICKS = 4
+LETTER = 6.4
 
 
 class Series(NamedTuple):

@@ -22,7 +22,9 @@ class Picture:
     """Shapes on a ground of this size."""
 
     def __init__(self, width: float, height: float, label: str) -> None:
-        self.width, self.height, self.label = width, height, label
+        self.width = width
+        self.height = height
+        self.label = label
         self.shapes: list[Markup] = []
 
     def text(
@@ -115,7 +117,8 @@ class Fluid:
     """Shapes on a ground that is as wide as there is room. x and widths are shares of it, y are pixels."""
 
     def __init__(self, height: float, label: str) -> None:
-        self.height, self.label = height, label
+        self.height = height
+        self.label = label
         self.shapes: list[Markup] = []
 
     def box(
@@ -227,7 +230,9 @@ def share(of_one: float) -> str:
 
 def titled(title: str) -> list[Markup]:
     """What pointing at a shape shows."""
-    return [tag("title", title)] if title else []
+    if title:
+        return [tag("title", title)]
+    return []
 
 
 def _filling(fill: str) -> dict[str, str]:

@@ -87,7 +87,9 @@ class Machine:
     @property
     def ratio(self) -> float | None:
         """CPU hardware threads for each GPU SM; None without a GPU."""
-        return self.threads / (self.gpus * self.sms) if self.gpus and self.sms else None
+        if self.gpus and self.sms:
+            return self.threads / (self.gpus * self.sms)
+        return None
 
     def watts(self, cpu_busy: float, device_busy: float) -> float | None:
         """Power with so many busy CPU threads and such a share of the device: the idle floor plus the busy part; None if unknown."""

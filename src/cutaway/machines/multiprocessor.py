@@ -35,4 +35,6 @@ LIMITS = {
 def multiprocessor(major: int, minor: int) -> Multiprocessor | None:
     """The limits of a compute capability; a newer minor is taken for the nearest older one of its generation."""
     known = [(a, b) for a, b in LIMITS if a == major and b <= minor]
-    return LIMITS[max(known)] if known else None
+    if known:
+        return LIMITS[max(known)]
+    return None

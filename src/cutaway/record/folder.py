@@ -70,13 +70,12 @@ def without_values(command: list[str]) -> list[str]:
     """
     program = 1
     if Path(command[0]).name.startswith("python"):
-        program = (
-            3
-            if command[1:2] == ["-m"]
-            else 1
-            if command[1:2] and command[1].startswith("-")
-            else 2
-        )
+        if command[1:2] == ["-m"]:
+            program = 3
+        elif command[1:2] and command[1].startswith("-"):
+            program = 1
+        else:
+            program = 2
     kept = command[:program]
     rest = command[program:]
     has_script = len(kept) > 1

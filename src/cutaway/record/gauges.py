@@ -106,7 +106,8 @@ def _log_tokens() -> None:
     global _made
     import json
 
-    made, _made = _made, []
+    made = _made
+    _made = []
     if not made:
         return
     first = made[0][0]
@@ -119,7 +120,8 @@ def _log_tokens() -> None:
 def _taken() -> list[tuple[str, int, float]]:
     """What waits, taken away. Another thread may append meanwhile: that stays for the next time."""
     global _waiting
-    taken, _waiting = _waiting, []
+    taken = _waiting
+    _waiting = []
     return taken
 
 

@@ -132,7 +132,8 @@ class _Shared:
     """
 
     def __init__(self, name: str, loader: Any) -> None:
-        self._name, self._loader = name, loader
+        self._name = name
+        self._loader = loader
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)  # type: ignore[no-any-return]

@@ -60,5 +60,7 @@ def _number_after(text: str, word: str) -> int | None:
     for line in text.splitlines():
         if line.startswith(word):
             number = line[len(word) :].split()[:1]
-            return int(number[0]) if number and number[0].isdecimal() else None
+            if number and number[0].isdecimal():
+                return int(number[0])
+            return None
     return None

@@ -109,13 +109,14 @@ class Option:
         native: bool = False,
         was: str = "",
     ) -> None:
-        self.name, self.default, self.help, self.read = name, default, help, read
-        self.word, self.flag, self.example, self.native = (
-            word or name,
-            flag,
-            example,
-            native,
-        )
+        self.name = name
+        self.default = default
+        self.help = help
+        self.read = read
+        self.word = word or name
+        self.flag = flag
+        self.example = example
+        self.native = native
         self.was = was
 
 

@@ -124,7 +124,9 @@ def _guess() -> str:
     if "backpropagation" in _done:
         return "learner"
     if "simulation" in _done:
-        return "actor" if acts else "env worker"
+        if acts:
+            return "actor"
+        return "env worker"
     if acts:
         return "inference"
     if "evaluation" in _done:

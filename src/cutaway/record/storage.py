@@ -59,7 +59,8 @@ def scratch(folder: str) -> str:
 def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
     """Whether a folder, or the one it will be made in, lies on a file system of another machine."""
     path = os.path.realpath(folder)
-    best, kind = "", ""
+    best = ""
+    kind = ""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
             for line in file:

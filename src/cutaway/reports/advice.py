@@ -114,13 +114,17 @@ def parallel_simulation(e: Evidence) -> str:
     if _spreads(e):
         more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
         return with_your_line(e, "simulation", more)
-    short = (
-        f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe"
-        if e.step_us
-        else ""
-    )
+    if e.step_us:
+        short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe"
+    else:
+        short = ""
     sampled = e.cores_busy is not None and e.other_cores is not None
-    why = short if e.idle_cores and short else "every core is in use" if sampled else ""
+    if e.idle_cores and short:
+        why = short
+    elif sampled:
+        why = "every core is in use"
+    else:
+        why = ""
     vectorised = (
         'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
     )
@@ -279,7 +283,9 @@ def largest_operation(e: Evidence) -> str:
 
 def _rarer(e: Evidence) -> str:
     """The setting for fewer updates, each of which draws a batch; empty where batches are not drawn so."""
-    return setting(e, "rarer") if e.family in (OFF_POLICY, "") else ""
+    if e.family in (OFF_POLICY, ""):
+        return setting(e, "rarer")
+    return ""
 
 
 def less_python(e: Evidence) -> str:
@@ -315,8 +321,12 @@ def _operation_to_change(e: Evidence) -> str:
     if operation in e.lines:
         return ""
     if operation == "replay":
-        return operation if _rarer(e) else ""
-    return operation if operation in BY_OPERATION else ""
+        if _rarer(e):
+            return operation
+        return ""
+    if operation in BY_OPERATION:
+        return operation
+    return ""
 
 
 BY_OPERATION = {
@@ -328,7 +338,9 @@ BY_OPERATION = {
 
 def ended_wait(share: float) -> float | None:
     """A wait that ends saves its own time and no more: a bound. One that is nearly everything says nothing."""
-    return share if share <= MOST_WAIT else None
+    if share <= MOST_WAIT:
+        return share
+    return None
 
 
 def in_one_process(e: Evidence) -> str:

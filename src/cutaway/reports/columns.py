@@ -33,7 +33,9 @@ def figure(key: str, title: str, show: Callable[[Any], str] = str) -> Column:
     """A column of numbers; one that is not known is a dash."""
 
     def value(row: dict[str, Any]) -> str:
-        return "–" if row[key] is None else show(row[key])
+        if row[key] is None:
+            return "–"
+        return show(row[key])
 
     return Column(title, value, right=True)
 
@@ -69,7 +71,12 @@ def signed(nbytes: float) -> str:
     >>> signed(8e6), signed(-4e6), signed(0)
     ('+8.0 MB', '-4.0 MB', '0 B')
     """
-    sign = "+" if nbytes > 0 else "-" if nbytes < 0 else ""
+    if nbytes > 0:
+        sign = "+"
+    elif nbytes < 0:
+        sign = "-"
+    else:
+        sign = ""
     return sign + text.size(abs(nbytes))
 
 
@@ -80,7 +87,9 @@ def per_hour(title: str) -> Column:
 
 def growth_per_hour(row: dict[str, Any]) -> str:
     """How fast the memory of a line grows; a dash where that may be chance."""
-    return f"+{text.size(row['per_hour'])}" if row["low_per_s"] > 0 else "–"
+    if row["low_per_s"] > 0:
+        return f"+{text.size(row['per_hour'])}"
+    return "–"
 
 
 def place(file: str, title: str, most: int = 24, line: str = "line") -> Column:

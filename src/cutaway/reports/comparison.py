@@ -225,7 +225,9 @@ def _function(function: Function) -> str:
 
 def _counts(pair: tuple[float, float]) -> str:
     a, b = map(many, pair)
-    return a if a == b else f"{a} → {b}"
+    if a == b:
+        return a
+    return f"{a} → {b}"
 
 
 def _signed(ns: float) -> str:

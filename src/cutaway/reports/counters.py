@@ -5,7 +5,8 @@ from __future__ import annotations
 from .evidence import Evidence
 from .text import percent
 
-FAR_FROM_PEAK, NEAR_PEAK = 0.3, 0.6
+FAR_FROM_PEAK = 0.3
+NEAR_PEAK = 0.6
 SMALL_KERNEL_US = 20  # about ten times what a launch costs
 
 
@@ -28,7 +29,9 @@ def speak(e: Evidence) -> bool:
 
 def of_peak(e: Evidence) -> float:
     """What kernels reach of the nearer peak; 0 if unknown."""
-    return e.use.of_peak or 0.0 if e.use else 0.0
+    if e.use:
+        return e.use.of_peak or 0.0
+    return 0.0
 
 
 def near_peak(e: Evidence) -> str:

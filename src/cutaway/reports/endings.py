@@ -98,16 +98,14 @@ def _is_cause(child: Process, program: Process, ended: str) -> bool:
 def _failed_children(children: list[Process], program: Process, for_memory: str) -> str:
     first = min(children, key=lambda p: p.end_ns)
     unclear = first.name in (program.name, "-c", "-m")
-    who = (
-        f"A child process (pid {first.pid})"
-        if unclear
-        else f"{first.name} (pid {first.pid})"
-    )
-    more = (
-        f", and {text.plural(len(children) - 1, 'more process')} failed"
-        if len(children) > 1
-        else ""
-    )
+    if unclear:
+        who = f"A child process (pid {first.pid})"
+    else:
+        who = f"{first.name} (pid {first.pid})"
+    if len(children) > 1:
+        more = f", and {text.plural(len(children) - 1, 'more process')} failed"
+    else:
+        more = ""
     return f"{who} {_ending(first.exit, for_memory)} after {text.duration(first.life_ns)}{more}."
 
 
@@ -155,11 +153,10 @@ def hangs(run: Run, processes: tuple[Process, ...]) -> Rows:
         # A worker that its parent ends when it leaves was waiting for work.
         if row["tid"] == process.pid and ns >= LONG_NS and process.exit != "by parent":
             place = text.place(row["file"], row["line"])
-            where = (
-                f"{row['function']}{f' ({place})' if place else ''}"
-                if row["function"]
-                else "Python code"
-            )
+            if row["function"]:
+                where = f"{row['function']}{f' ({place})' if place else ''}"
+            else:
+                where = "Python code"
             found.append(
                 {"process": process.id, "name": process.name, "where": where, "ns": ns}
             )

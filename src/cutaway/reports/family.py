@@ -15,7 +15,9 @@ from cutaway.analysis.table import totals
 from .digest import CallSite, Digest, largest
 from .text import place
 
-ON_POLICY, ONE_PASS, OFF_POLICY = "on-policy", "one pass", "off-policy"
+ON_POLICY = "on-policy"
+ONE_PASS = "one pass"
+OFF_POLICY = "off-policy"
 NAMES = {
     ON_POLICY: "ppo ppg npg rpo appo happo mappo",
     ONE_PASS: "a2c a3c reinforce vpg pg impala trpo",

@@ -90,7 +90,9 @@ class ThreadWindow:
     def steps_in(self, bin: int) -> int:
         """How many steps it made in a bin."""
         at = bin - self._first
-        return self._steps[at] if 0 <= at < len(self._steps) else 0
+        if 0 <= at < len(self._steps):
+            return self._steps[at]
+        return 0
 
     @property
     def operations(self) -> set[str]:
@@ -115,7 +117,9 @@ class ThreadWindow:
     def now(self) -> Plane | None:
         """What it was last seen doing."""
         state = self._sweep.now
-        return self._plane(*state) if state else None
+        if state:
+            return self._plane(*state)
+        return None
 
 
 @dataclass
@@ -200,17 +204,23 @@ class LiveProcess:
     def totals(self) -> Counter[Plane]:
         """Nanoseconds by (operation, layer) of its main thread in the window."""
         thread = self.main()
-        return thread.totals if thread else Counter()
+        if thread:
+            return thread.totals
+        return Counter()
 
     def now(self) -> Plane | None:
         """What its main thread was last seen doing."""
         thread = self.main()
-        return None if self.ended or thread is None else thread.now()
+        if self.ended or thread is None:
+            return None
+        return thread.now()
 
     def resident(self) -> int | None:
         """Bytes of memory it has now."""
         told = [s["rss"] for s in self.trace.log.samples if _is_size(s.get("rss"))]
-        return None if self.ended or not told else int(told[-1])
+        if self.ended or not told:
+            return None
+        return int(told[-1])
 
     def cpu(self) -> float | None:
         """Cores used in the last seconds it lived, from the samples."""
@@ -243,7 +253,9 @@ class Judge:
 
     def __init__(self, path: Path) -> None:
         self.verdict: Verdict | None = None
-        self._path, self._due, self._final = path, 0.0, False
+        self._path = path
+        self._due = 0.0
+        self._final = False
         self._thread = threading.Thread()
 
     def look(self, finished: bool, wait: bool = False) -> Verdict | None:
@@ -356,7 +368,9 @@ class LiveRun:
         if not any(p.stepped for p in self.processes.values()):
             return None
         recent = list(self.rates)[-BINS:]
-        return sum(recent) / len(recent) if recent else 0.0
+        if recent:
+            return sum(recent) / len(recent)
+        return 0.0
 
     def gpu(self, *processes: LiveProcess) -> dict[int, tuple[float, float]]:
         """Share of the last seconds in which each device was busy with work of these processes, and what nvidia-smi would show."""

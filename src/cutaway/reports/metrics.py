@@ -208,7 +208,8 @@ class Follower:
 
     def __init__(self, path: Path, sinks: list[Sink]) -> None:
         self.failure = ""
-        self._path, self._sinks = path, sinks
+        self._path = path
+        self._sinks = sinks
         self._end = threading.Event()
         self._thread = threading.Thread(
             target=self._work, name="cutaway metrics", daemon=True

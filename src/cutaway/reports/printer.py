@@ -41,9 +41,10 @@ class Printer:
         )
         self.plain = not self.console.is_terminal or not self.encoding.startswith("utf")
         self.links = not self.plain and can_link(os.environ)
-        self.console.width = (
-            min(self.console.width, widest) if self.console.is_terminal else 80
-        )
+        if self.console.is_terminal:
+            self.console.width = min(self.console.width, widest)
+        else:
+            self.console.width = 80
 
     def text(self, text: str, style: str = "") -> Text:
         """Text that is safe to print, in characters that the terminal can show."""
@@ -65,7 +66,8 @@ class Printer:
     def line(self, text: str, style: str = "") -> Text:
         """Text that is never wrapped: commands and paths that people copy."""
         out = self.text(text, style)
-        out.no_wrap, out.overflow = True, "ignore"
+        out.no_wrap = True
+        out.overflow = "ignore"
         return out
 
     def print(self, *items: RenderableType) -> None:

@@ -17,7 +17,9 @@ from . import text
 from .digest import Digest, Process, Stretch
 from .printer import Printer, grid
 
-MOST_STRETCHES, MOST_OPERATIONS, MOST_ROWS = 60, 5, 24
+MOST_STRETCHES = 60
+MOST_OPERATIONS = 5
+MOST_ROWS = 24
 ENOUGH_NS, ENOUGH_STRETCHES = 10_000_000_000, 12  # before anything is called a drift
 CHANGED = 0.15  # of the rate
 MOVED = 0.03  # of the time
@@ -41,9 +43,10 @@ def stretches(
 ) -> tuple[Stretch, ...]:
     """The main process over the whole run. Steps are its own, else those of the processes that step for it."""
     table = run.over_time(MOST_STRETCHES)
-    counted = (
-        {main.id} if run.swept.pace.steps[main.id] else set(steppers(run, processes))
-    )
+    if run.swept.pace.steps[main.id]:
+        counted = {main.id}
+    else:
+        counted = set(steppers(run, processes))
     once = {(row["process"], row["start_ns"]): row["steps"] for row in table}
     steps = totals(
         (start, n) for (process, start), n in once.items() if process in counted

@@ -72,7 +72,9 @@ def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:
             return _instead(verdict, bound, known)
         return replace(verdict, speedup=known.halved(operation))
     except CutawayError:
-        return verdict if bound else replace(verdict, speedup=None)
+        if bound:
+            return verdict
+        return replace(verdict, speedup=None)
 
 
 def _instead(verdict: Verdict, bound: Bound, known: WhatIf) -> Verdict:

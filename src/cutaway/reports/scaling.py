@@ -108,7 +108,9 @@ class Scaled:
         if 1 - self.efficiency < WELL:
             return ""
         name = max(self.losses, key=lambda part: self.losses[part])
-        return name if self.losses[name] >= NOTABLE else ""
+        if self.losses[name] >= NOTABLE:
+            return name
+        return ""
 
 
 def workers_of(digest: Digest) -> list[Process]:
@@ -244,7 +246,8 @@ def _scaled(base: Point, one: Point) -> Scaled:
 
 def sentence(runs: Sequence[Scaled]) -> str:
     """What the largest run says."""
-    base, last = runs[0], runs[-1]
+    base = runs[0]
+    last = runs[-1]
     what = f"{last.point.workers} workers are {last.speedup:.2f} times as fast as {base.point.workers}"
     ideal = last.point.workers / base.point.workers
     if not last.largest:

@@ -9,7 +9,12 @@ from cutaway.drawing.svg import Picture
 
 from .scaling import PARTS, Scaled
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BAR = 640, 360, 56, 170, 30, 34
+WIDTH = 640
+HEIGHT = 360
+LEFT = 56
+RIGHT = 170
+TOP = 30
+BAR = 34
 BASE = HEIGHT - 40
 COLOURS = {
     "serial": "#4477aa",
@@ -44,7 +49,8 @@ def drawn(runs: Sequence[Scaled]) -> Picture:
 
 
 def _bar(picture: Picture, run: Scaled, ideal: float, x: float, scale: float) -> None:
-    left, tall = x - BAR / 2, run.speedup * scale
+    left = x - BAR / 2
+    tall = run.speedup * scale
     at = BASE - tall
     picture.box(left, at, BAR, tall, USED, f"speed-up {run.speedup:.2f}")
     for part, lost in run.losses.items():

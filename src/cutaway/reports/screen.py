@@ -253,13 +253,12 @@ def _lanes(
         cpu = None if process.ended else process.cpu()
         has = sizes[i]
         now = process.now()
-        doing = (
-            "–"
-            if now is None
-            else "wait"
-            if now[1] == "wait"
-            else text.operation(now[0])
-        )
+        if now is None:
+            doing = "–"
+        elif now[1] == "wait":
+            doing = "wait"
+        else:
+            doing = text.operation(now[0])
         used = run.gpu(process) if gpu else {}
         row = [
             p.text(

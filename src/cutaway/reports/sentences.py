@@ -64,11 +64,10 @@ def how_busy_the_gpu_is(e: Evidence) -> str:
     """How busy the device is, for the end of a sentence."""
     if e.device_busy is None:
         return ""
-    smi = (
-        f" (nvidia-smi would say {percent(e.nvidia_smi)})"
-        if e.nvidia_smi is not None
-        else ""
-    )
+    if e.nvidia_smi is not None:
+        smi = f" (nvidia-smi would say {percent(e.nvidia_smi)})"
+    else:
+        smi = ""
     return f"; the GPU is busy {percent(e.device_busy)} of the time{smi}"
 
 

@@ -28,7 +28,10 @@ from .tables import BRIEF
 from .text import percent
 from .threads import beside
 
-MOST_OPERATIONS, MOST_NAME, MOST_GROUPS, MOST_CALLSITES = 12, 20, 20, 5
+MOST_OPERATIONS = 12
+MOST_NAME = 20
+MOST_GROUPS = 20
+MOST_CALLSITES = 5
 LEAST_NAME, LEAST_BAR = 9, len("### 100 %  ")  # where the terminal is narrow
 
 
@@ -49,9 +52,10 @@ def print_summary(digest: Digest, file: TextIO, raw: bool = False) -> None:
     parts = _beginning(p, digest, raw)
     if len(digest.processes) > MANY:
         rows = group_rows(digest)
-        more = (
-            f", {len(rows) - MOST_GROUPS} more rows" if len(rows) > MOST_GROUPS else ""
-        )
+        if len(rows) > MOST_GROUPS:
+            more = f", {len(rows) - MOST_GROUPS} more rows"
+        else:
+            more = ""
         every = f"all: cutaway show {digest.program.path} --by process"
         about = f"medians of groups, the odd ones out below{more}; {every}"
         parts += [
@@ -71,11 +75,10 @@ def _beginning(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     """Header, verdict and operations."""
     processes = who_takes_part(digest)
     devices = ", ".join(digest.program.devices) or "no accelerator recorded"
-    around = (
-        [f"after {text.duration(digest.pace.startup_ns)} of start-up"]
-        if digest.pace.startup_ns
-        else []
-    )
+    if digest.pace.startup_ns:
+        around = [f"after {text.duration(digest.pace.startup_ns)} of start-up"]
+    else:
+        around = []
     if digest.pace.shutdown_ns > digest.pace.steady_ns // 100:
         around.append(f"before {text.duration(digest.pace.shutdown_ns)} of shut-down")
     if digest.pace.unrecorded_ns > digest.pace.steady_ns // 100:
@@ -138,13 +141,12 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     own = totals((name, ns) for name, _, ns in spent)
     total = max(1, sum(own.values()))
     largest = max([total, *device.values()]) / units
-    scale, unit = (
-        (1e9, "s")
-        if largest >= 20e9
-        else (1e6, "ms")
-        if largest >= 1e6
-        else (1e3, "µs")
-    )
+    if largest >= 20e9:
+        scale, unit = 1e9, "s"
+    elif largest >= 1e6:
+        scale, unit = 1e6, "ms"
+    else:
+        scale, unit = 1e3, "µs"
     digits = 1 if largest / scale >= 10 else 2
     per = "iter" if digest.pace.unit == "iteration" else digest.pace.unit
     columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}

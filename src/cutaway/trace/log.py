@@ -200,9 +200,8 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     elif kind in _IN_ORDER:
         getattr(log, f"{kind}s").append(_row(_IN_ORDER[kind], entry))
     elif kind == "samples":
-        log.sample_stream = (
-            _whole(entry["stream"]) if "stream" in entry else log.sample_stream
-        )
+        if "stream" in entry:
+            log.sample_stream = _whole(entry["stream"])
     elif kind == "exit":
         log.exit = entry
     elif kind == "compiled":

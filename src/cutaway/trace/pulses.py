@@ -72,11 +72,10 @@ def open_calls(path: Path, pulse: Pulse) -> NDArray[np.void] | None:
             slot = file.read(PULSE_SLOT)
     except OSError:
         return None
-    now = (
-        _pulse(slot, pulse.offset // PULSE_SLOT * PULSE_SLOT)
-        if len(slot) == PULSE_SLOT
-        else None
-    )
+    if len(slot) == PULSE_SLOT:
+        now = _pulse(slot, pulse.offset // PULSE_SLOT * PULSE_SLOT)
+    else:
+        now = None
     if now is None or now._replace(until=pulse.until) != pulse:
         return None
     return np.frombuffer(

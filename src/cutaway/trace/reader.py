@@ -126,11 +126,10 @@ def read_run(path: str | Path) -> Trace:
 
 def _folders(run: Path) -> list[Path]:
     """Of the processes that wrote anything."""
-    parts = (
-        [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))]
-        if run.is_dir()
-        else []
-    )
+    if run.is_dir():
+        parts = [run, *(part for part in run.glob(f"{HOST}*") if is_folder(part))]
+    else:
+        parts = []
     inside = chain.from_iterable(part.glob("p*-*") for part in parts)
     return [
         p

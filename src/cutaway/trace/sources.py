@@ -64,7 +64,8 @@ class BlockFile:
     def look(self, start: int = 0) -> tuple[Structured, int, int]:
         """All blocks from `start` on; how many were damaged, and bytes."""
         if start:
-            self._settled, self._end = NOWHERE, start
+            self._settled = NOWHERE
+            self._end = start
         raw, damaged, damaged_bytes = _sweep.scan(self.path, self._chunked, self._end)
         new = raw.view(fmt.SOURCE_DTYPE)
         found = np.concatenate([self._settled, new])
@@ -94,7 +95,9 @@ class Sources:
         losses: Losses,
         known: dict[str, BlockFile],
     ) -> None:
-        self.folder, self.past, self.losses = folder, past, losses
+        self.folder = folder
+        self.past = past
+        self.losses = losses
         self._known = known
         self.files: list[str] = []
         # Segments before blocks: one that is packed between the two looks is in both then, never in none.
@@ -157,11 +160,10 @@ class Sources:
             key: i for i, key in enumerate(_keys(blocks))
         }  # of two with the same key the last counts
         for i, key in enumerate(_keys(segments), len(blocks)):
-            block = (
-                blocks[chosen[key]]
-                if chosen.get(key, len(blocks)) < len(blocks)
-                else None
-            )
+            if chosen.get(key, len(blocks)) < len(blocks):
+                block = blocks[chosen[key]]
+            else:
+                block = None
             if (
                 block is None
                 or _sweep.payloads(self.files[block["file"]], as_bytes(block))[1]
@@ -191,11 +193,10 @@ class Sources:
                 torn = file.seek(0, 2) - end
         except OSError:
             return
-        head = (
-            np.frombuffer(raw, fmt.BLOCK_HEAD_DTYPE)
-            if len(raw) == fmt.BLOCK_HEAD_DTYPE.itemsize
-            else None
-        )
+        if len(raw) == fmt.BLOCK_HEAD_DTYPE.itemsize:
+            head = np.frombuffer(raw, fmt.BLOCK_HEAD_DTYPE)
+        else:
+            head = None
         if torn > 0 and (
             head is None
             or int(head["id"][0]) << 32 | int(head["seq"][0]) in _keys(segments)

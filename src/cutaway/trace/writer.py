@@ -107,7 +107,9 @@ class _BlockWriter:
 
     def __init__(self, file: BinaryIO, stream: int, id: int = 0) -> None:
         self.id = id
-        self._file, self._stream, self._seq = file, stream, 0
+        self._file = file
+        self._stream = stream
+        self._seq = 0
         self._held: list[Structured] = []
         self._count = 0
 
@@ -122,13 +124,15 @@ class _BlockWriter:
             full = len(whole) // room * room
             for at in range(0, full, room):
                 self._write(whole[at : at + room])
-            self._held, self._count = [whole[full:]], len(whole) - full
+            self._held = [whole[full:]]
+            self._count = len(whole) - full
 
     def flush(self) -> None:
         """Writes what is held as a block."""
         if self._count:
             self._write(np.concatenate(self._held))
-        self._held, self._count = [], 0
+        self._held = []
+        self._count = 0
 
     def _write(self, records: Structured) -> None:
         head = np.zeros(1, fmt.BLOCK_HEAD_DTYPE)

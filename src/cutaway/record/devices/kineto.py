@@ -155,9 +155,10 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
         name = event.name()
         times = (event.start_ns(), event.end_ns(), event.correlation_id())
         if kind in WORK:
-            device_kind = (
-                DeviceKind.COLLECTIVE if name.startswith("nccl") else WORK[kind]
-            )
+            if name.startswith("nccl"):
+                device_kind = DeviceKind.COLLECTIVE
+            else:
+                device_kind = WORK[kind]
             place = (event.device_index(), event.device_resource_id())
             work.append(Work(name, device_kind, *times, *place, **_details(event)))
         elif kind in CALLS:

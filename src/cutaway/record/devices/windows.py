@@ -34,7 +34,9 @@ class Windows:
     def __init__(
         self, name: str, begin: Callable[[], Any], end: Callable[[Any], None]
     ) -> None:
-        self._name, self._begin, self._end = name, begin, end
+        self._name = name
+        self._begin = begin
+        self._end = end
         self._stopping = threading.Event()
         self._covered = 0
         self._started = time.monotonic_ns()

@@ -153,7 +153,9 @@ def callbacks_given(functions: tuple[Any, ...], _: object) -> None:
 def native_part(value: Any) -> Any:
     """The native function inside a staticmethod, classmethod or instancemethod; else the value itself."""
     wrapped = type(value).__name__ in ("instancemethod", "staticmethod", "classmethod")
-    return value.__func__ if wrapped else value
+    if wrapped:
+        return value.__func__
+    return value
 
 
 def is_native(value: Any) -> bool:

@@ -56,4 +56,6 @@ def _watts(steady: Run) -> float | None:
         numbers = [n for n in power.values() if isinstance(n, (int, float))]
         if sum(numbers) > 0:
             found.append(float(sum(numbers)))
-    return sum(found) / len(found) if found else None
+    if found:
+        return sum(found) / len(found)
+    return None

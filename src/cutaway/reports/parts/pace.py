@@ -50,13 +50,17 @@ def pace(run: Run, processes: tuple[Process, ...], main: Process) -> Pace:
 def _unit(iterations: float, steps: int) -> str:
     if iterations:
         return "iteration"
-    return "step" if steps else "run"
+    if steps:
+        return "step"
+    return "run"
 
 
 def _shutdown(run: Run, own: Table, main: Process) -> int:
     """From the last step or update to the end."""
     over = int(own["end_ns"].max()) if len(own) else run.stages.over_ns
-    return max(0, main.end_ns - over) if over else 0
+    if over:
+        return max(0, main.end_ns - over)
+    return 0
 
 
 def _with_iterations(

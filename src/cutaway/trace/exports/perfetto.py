@@ -48,7 +48,8 @@ _FUNCTIONS, _FRAMES, _CALLSTACKS, _MAPPING_PATHS, _FILES, _MAPPINGS = (
     18,
     19,
 )  # of InternedData
-_CLEARED, _NEEDS_STATE = 1, 2
+_CLEARED = 1
+_NEEDS_STATE = 2
 _ROWS = 1 << 15
 _DEEPEST = 1000
 # Counters: key of a sample, title, Perfetto's unit (2 a count, 3 bytes), scale.
@@ -85,9 +86,10 @@ class _Writer:
                 about = pid + number(2, track.tid & 0x7FFFFFFF) + blob(5, track.title)
                 uuid = threads[track.tid] = self._descriptor(blob(4, about), parent)
             else:
-                below = (
-                    threads.get(track.tid, parent) if track.kind == "api" else parent
-                )
+                if track.kind == "api":
+                    below = threads.get(track.tid, parent)
+                else:
+                    below = parent
                 uuid = self._descriptor(blob(2, track.title), below)
             for slices in track.blocks:
                 self._slices(process, track, uuid, slices)
@@ -96,11 +98,12 @@ class _Writer:
             told = [
                 s for s in samples if s.get("t") is not None and s.get(key) is not None
             ]
-            uuid = (
-                self._descriptor(blob(2, title) + blob(8, number(3, unit)), parent)
-                if told
-                else 0
-            )
+            if told:
+                uuid = self._descriptor(
+                    blob(2, title) + blob(8, number(3, unit)), parent
+                )
+            else:
+                uuid = 0
             for sample in told:
                 value = number(_COUNTER_VALUE, int(sample[key] * scale))
                 event = number(_TYPE, _COUNTER) + number(_TRACK_UUID, uuid) + value

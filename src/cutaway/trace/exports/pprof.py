@@ -13,8 +13,14 @@ from typing import BinaryIO, NamedTuple
 from cutaway.trace.exports.protobuf import blob, number, varint
 
 # Fields of Profile, and of the messages in it.
-SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRINGS = 1, 2, 4, 5, 6
-TIME, DURATION, COMMENT = 9, 10, 13
+SAMPLE_TYPE = 1
+SAMPLE = 2
+LOCATION = 4
+FUNCTION = 5
+STRINGS = 6
+TIME = 9
+DURATION = 10
+COMMENT = 13
 
 
 class Frame(NamedTuple):
@@ -55,7 +61,8 @@ def write(
     stacks: Iterable[Stack], file: BinaryIO, time_ns: int, duration_ns: int
 ) -> int:
     """Writes stacks as one gzipped profile; returns how many there are."""
-    names, count = _Names(), 0
+    names = _Names()
+    count = 0
     body = [blob(SAMPLE_TYPE, _value_type(names, "time", "nanoseconds"))]
     for stack in stacks:
         if stack.ns > 0:

@@ -72,7 +72,9 @@ def _chart(
         "unit": "nanoseconds",
     }
     separator = json.dumps(about)[:-1] + ', "events": ['
-    begun, first, last = 0, None, 0
+    begun = 0
+    first = None
+    last = 0
     stack: list[int] = []
     for slices in track.blocks:
         first = int(slices.time[0]) - base if first is None else first

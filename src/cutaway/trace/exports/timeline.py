@@ -18,7 +18,9 @@ from cutaway.trace.format import Structured, nested_order
 from cutaway.trace.reader import ProcessTrace, Trace
 from cutaway.vocabulary import ACCELERATOR_API, DEVICE_LAYERS, OPERATIONS, Kind
 
-BEGIN, END, INSTANT = 1, 2, 3
+BEGIN = 1
+END = 2
+INSTANT = 3
 
 RL_NAMES = {name: rl for name, (_, rl, _) in OPERATIONS.items() if rl}
 """OpenTelemetry's proposed names for built-in operations; written beside ours."""
@@ -68,7 +70,9 @@ class Process:
     """One process of a run with its tracks. `flows` is how many flows there were up to here."""
 
     def __init__(self, trace: ProcessTrace, flows: int) -> None:
-        self.trace, self.flows, self.pid = trace, flows, trace.pid
+        self.trace = trace
+        self.flows = flows
+        self.pid = trace.pid
         about = trace.log.process
         name = str(about.get("name") or f"process {self.pid}")
         role = str(about.get("role") or "")

@@ -78,11 +78,10 @@ class Clock:
         end = rows["end"]
         fine = (start >= 0) & (end >= 0) & (start < LAST_TIME - self.epoch)
         fine[fine] = end[fine] - start[fine] < LAST_TIME
-        placed = (
-            rows
-            if fine.all()
-            else {name: column[fine] for name, column in rows.items()}
-        )
+        if fine.all():
+            placed = rows
+        else:
+            placed = {name: column[fine] for name, column in rows.items()}
         self.negative += int((placed["end"] < placed["start"]).sum())
         self.unusable += int((~fine).sum())
         ends = np.maximum(placed["start"], placed["end"])

@@ -35,9 +35,12 @@ class Database:
     """A database that may be anything, as columns of integers, or a CutawayError; texts are numbered, 0 is the empty one."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
-        self._path, self._limits, self._rows = path, limits, 0
+        self._path = path
+        self._limits = limits
+        self._rows = 0
         self.skipped = 0
-        self.texts, self._numbers = [""], {"": 0}
+        self.texts = [""]
+        self._numbers = {"": 0}
         try:
             uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True)

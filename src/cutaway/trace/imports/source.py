@@ -214,7 +214,9 @@ def read_tables(
 
 
 def _keys(path: str) -> list[str]:
-    return path.split("/") if path else []
+    if path:
+        return path.split("/")
+    return []
 
 
 def rows_of(columns: Columns, texts: list[str], *named: str) -> list[dict[str, Any]]:

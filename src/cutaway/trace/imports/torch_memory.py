@@ -231,7 +231,9 @@ class _Annotations:
             elif name in self._open:
                 last = len(self._open) - 1 - self._open[::-1].index(name)
                 del self._open[last]
-        return self._open[-1] if self._open else str(entry.get("user_metadata") or "")
+        if self._open:
+            return self._open[-1]
+        return str(entry.get("user_metadata") or "")
 
 
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
@@ -292,7 +294,9 @@ def _device(segment: _Entry) -> int:
 
 def _size(entry: _Entry, name: str) -> int:
     value: Any = entry.get(name)
-    return int(value) if _is_size(value) else 0
+    if _is_size(value):
+        return int(value)
+    return 0
 
 
 def _is_size(value: Any) -> bool:
