@@ -24,9 +24,7 @@ from typing import NamedTuple
 from cutaway.record import meters
 from cutaway.record.devices import cupti, library
 
-OK = "ok"
-LIMITED = "limited"
-MISSING = "missing"
+OK, LIMITED, MISSING = "ok", "limited", "missing"
 FRAMEWORKS = {
     "PyTorch": ("torch",),
     "JAX": ("jax",),
@@ -350,8 +348,7 @@ def cpu_quota(host: Host) -> float | None:
     for line in (host.read("proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         for group in (PurePosixPath(path), *PurePosixPath(path).parents):
-            limit = None
-            period = None
+            limit, period = None, None
             if not controllers:  # version 2 of control groups
                 limit, _, period = (
                     host.read(f"sys/fs/cgroup{group}/cpu.max") or ""

@@ -55,13 +55,13 @@ class Layer:
         calls: str = "",
         short: str = "",
     ) -> None:
-        self.title = title
-        self.colour = colour
-        self.strength = strength
-        self.meaning = meaning
-        self.where = where
-        self.calls = calls
-        self.short = short
+        self.title, self.colour, self.strength, self.meaning = (
+            title,
+            colour,
+            strength,
+            meaning,
+        )
+        self.where, self.calls, self.short = where, calls, short
 
 
 LAYERS = {
@@ -145,9 +145,7 @@ def whole(operation: str) -> str:
     if operation in ("prefill", "decode"):
         return "generation"
     first, divided, _ = operation.partition(": ")
-    if divided and first in OPERATIONS:
-        return first
-    return operation
+    return first if divided and first in OPERATIONS else operation
 
 
 GAUGES = {
@@ -250,27 +248,19 @@ class Hint:
 class Clock:
     """The clock of a block's times."""
 
-    TICKS = 0
-    MONOTONIC = 1
-    REALTIME = 2
-    MONOTONIC_RAW = 3
+    TICKS, MONOTONIC, REALTIME, MONOTONIC_RAW = 0, 1, 2, 3
 
 
 class Stream:
     """What a block holds."""
 
-    THREAD = 0
-    API = 1
-    DEVICE = 2
+    THREAD, API, DEVICE = 0, 1, 2
 
 
 class DeviceKind:
     """What a piece of device work is."""
 
-    KERNEL = 1
-    MEMCPY = 2
-    MEMSET = 3
-    COLLECTIVE = 4
+    KERNEL, MEMCPY, MEMSET, COLLECTIVE = 1, 2, 3, 4
     SYNC = 5  # the host waits; nothing runs
     OVERHEAD = 6  # time the accelerator's own profiling library took from the program
 

@@ -53,9 +53,7 @@ class Stages:
     @property
     def over_ns(self) -> int:
         """When the steady state of the run ends; 0 if it lasts to the end."""
-        if self.run_end > self.steady_ns:
-            return self.run_end
-        return 0
+        return self.run_end if self.run_end > self.steady_ns else 0
 
 
 def find_stages(trace: Trace) -> Stages:

@@ -111,8 +111,7 @@ def _predicted(
     second: Second | None,
 ) -> list[Prediction]:
     """A point of a curve that is refused becomes a note, as long as another is predicted."""
-    found = []
-    refused = []
+    found, refused = [], []
     for changes, words in points:
         try:
             found.append(known.predict(changes, " ".join(words), second))

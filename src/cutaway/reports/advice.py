@@ -114,17 +114,13 @@ def parallel_simulation(e: Evidence) -> str:
     if _spreads(e):
         more = f"{more_environments(e, 1 + e.idle_cores)}: {e.idle_cores} of {e.cores} cores are idle"
         return with_your_line(e, "simulation", more)
-    if e.step_us:
-        short = f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe"
-    else:
-        short = ""
+    short = (
+        f"a step takes {e.step_us:.0f} µs, too short to pay for a pipe"
+        if e.step_us
+        else ""
+    )
     sampled = e.cores_busy is not None and e.other_cores is not None
-    if e.idle_cores and short:
-        why = short
-    elif sampled:
-        why = "every core is in use"
-    else:
-        why = ""
+    why = short if e.idle_cores and short else "every core is in use" if sampled else ""
     vectorised = (
         'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
     )
@@ -283,9 +279,7 @@ def largest_operation(e: Evidence) -> str:
 
 def _rarer(e: Evidence) -> str:
     """The setting for fewer updates, each of which draws a batch; empty where batches are not drawn so."""
-    if e.family in (OFF_POLICY, ""):
-        return setting(e, "rarer")
-    return ""
+    return setting(e, "rarer") if e.family in (OFF_POLICY, "") else ""
 
 
 def less_python(e: Evidence) -> str:
@@ -321,12 +315,8 @@ def _operation_to_change(e: Evidence) -> str:
     if operation in e.lines:
         return ""
     if operation == "replay":
-        if _rarer(e):
-            return operation
-        return ""
-    if operation in BY_OPERATION:
-        return operation
-    return ""
+        return operation if _rarer(e) else ""
+    return operation if operation in BY_OPERATION else ""
 
 
 BY_OPERATION = {
@@ -338,9 +328,7 @@ BY_OPERATION = {
 
 def ended_wait(share: float) -> float | None:
     """A wait that ends saves its own time and no more: a bound. One that is nearly everything says nothing."""
-    if share <= MOST_WAIT:
-        return share
-    return None
+    return share if share <= MOST_WAIT else None
 
 
 def in_one_process(e: Evidence) -> str:

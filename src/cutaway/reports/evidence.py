@@ -124,9 +124,7 @@ class Evidence:
     @property
     def per(self) -> str:
         """What shares are of."""
-        if self.unit == "run":
-            return "the run"
-        return f"each {self.unit}"
+        return "the run" if self.unit == "run" else f"each {self.unit}"
 
     @property
     def top(self) -> str:
@@ -136,9 +134,7 @@ class Evidence:
     @property
     def top_share(self) -> float:
         """Its share."""
-        if self.top:
-            return self.operation.get(self.top, 0.0)
-        return 0.0
+        return self.operation.get(self.top, 0.0) if self.top else 0.0
 
     def largest_in(self, layer: str) -> str:
         """The operation with the most time in a layer; empty for time outside any."""
@@ -166,9 +162,7 @@ class Evidence:
     def waits(self) -> float:
         """Share of waiting; where other programs took the cores, of the time that they left."""
         wait = self.layer.get("wait", 0.0)
-        if self.shared:
-            return min(1.0, wait / max(0.01, 1 - self.queued))
-        return wait
+        return min(1.0, wait / max(0.01, 1 - self.queued)) if self.shared else wait
 
     @property
     def for_workers(self) -> float:
@@ -345,9 +339,7 @@ def _spent(process: Process, operation: str) -> int:
 def _simulated(process: Process) -> int:
     """For how long it simulated: no longer than it computed, whoever used the cores in between."""
     spent = process.operations.get("simulation", 0)
-    if process.work_ns:
-        return min(spent, sum(process.work_ns))
-    return spent
+    return min(spent, sum(process.work_ns)) if process.work_ns else spent
 
 
 def _straggler(members: list[Process]) -> tuple[str, float]:
@@ -374,9 +366,7 @@ def _update_call_us(digest: Digest) -> float | None:
         if (c.operation, c.layer) == ("backpropagation", "backend")
     ]
     calls = sum(c.calls for c in cells)
-    if calls:
-        return sum(c.ns for c in cells) / calls / 1e3
-    return None
+    return sum(c.ns for c in cells) / calls / 1e3 if calls else None
 
 
 def _waits_for(digest: Digest, total: int) -> str:
@@ -388,17 +378,15 @@ def _waits_for(digest: Digest, total: int) -> str:
     ]
     found = totals((wait.partner, wait.ns) for wait in own)
     partner = largest(found)
-    if found.get(partner, 0) >= 0.3 * total:
-        return partner
-    return ""
+    return partner if found.get(partner, 0) >= 0.3 * total else ""
 
 
 def _waits_at(digest: Digest) -> str:
     """The user's own line that waits most; empty where a framework runs the loop, because its one line tells nothing."""
     waits = [line for line in digest.code.lines if line["layer"] == "wait"]
-    if _loops(digest):
-        return ""
-    return largest(totals((_where(w), w["ns"]) for w in waits))
+    return (
+        "" if _loops(digest) else largest(totals((_where(w), w["ns"]) for w in waits))
+    )
 
 
 def _busiest(digest: Digest) -> str:
@@ -487,6 +475,4 @@ def _one_call(digest: Digest, total: int) -> tuple[str, float]:
         if h.layer == "backend" and h.count <= FEW_CALLS
     ]
     top = max(rare, key=lambda h: h.ns, default=None)
-    if top:
-        return top.function, top.ns / total
-    return "", 0.0
+    return (top.function, top.ns / total) if top else ("", 0.0)

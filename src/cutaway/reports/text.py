@@ -37,9 +37,7 @@ def ascii_only(text: str) -> str:
 
 def operation(name: str) -> str:
     """An operation's name; time outside any operation is called (none)."""
-    if name:
-        return clean(name)
-    return NONE
+    return clean(name) if name else NONE
 
 
 SLEEPS = ("time.sleep",)
@@ -88,17 +86,8 @@ def number(value: float) -> str:
     ['11830', '4.13', '0.031', '0']
     """
     size = abs(value)
-    if size >= 100:
-        digits = 0
-    elif size >= 10:
-        digits = 1
-    elif size >= 0.1:
-        digits = 2
-    else:
-        digits = 3
-    if value:
-        return f"{value:.{digits}f}"
-    return "0"
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3
+    return f"{value:.{digits}f}" if value else "0"
 
 
 def duration(ns: float) -> str:
@@ -134,12 +123,7 @@ def plural(count: int, noun: str) -> str:
     >>> plural(1, "process"), plural(18, "process"), plural(2, "core")
     ('1 process', '18 processes', '2 cores')
     """
-    if count == 1:
-        ending = ""
-    elif noun.endswith("s"):
-        ending = "es"
-    else:
-        ending = "s"
+    ending = "" if count == 1 else "es" if noun.endswith("s") else "s"
     return f"{count} {noun}{ending}"
 
 
@@ -196,6 +180,4 @@ def place(file: str, line: int) -> str:
     """
     installed = re.split("/(?:site|dist)-packages/", file)
     near = installed[-1] if len(installed) > 1 else "/".join(file.split("/")[-2:])
-    if file:
-        return f"{near}:{line}"
-    return ""
+    return f"{near}:{line}" if file else ""

@@ -23,10 +23,9 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
     """One line for each change, and what it assumes."""
     lines = head(known)
     for one in found:
-        if one.speedup < 100:
-            gain = f"{one.speedup:.2f}x as fast"
-        else:
-            gain = "over 100x as fast"
+        gain = (
+            f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
+        )
         times = f"{1e3 * one.before:.3g} -> {1e3 * one.after:.3g} ms an iteration"
         lines.append(
             f"{one.change}: {gain} ({times}, {1e3 * one.low:.3g} to {1e3 * one.high:.3g})"

@@ -72,10 +72,8 @@ class ProcessTrace:
                 self.stop = Stop(entry.get("t") or 0, why)
         self.past: Past | None = read_past(self.folder)
         found = Sources(self.folder, self.past, self.losses, self._block_files)
-        self.files = found.files
-        self.blocks = found.blocks
-        self.device_sources = found.device
-        self.device_gone = found.device_gone
+        self.files, self.blocks = found.files, found.blocks
+        self.device_sources, self.device_gone = found.device, found.device_gone
         self.threads: dict[int, Structured] = found.threads
         stream = self.log.sample_stream
         self.samples = None if stream is None else self.threads.pop(stream, None)
@@ -109,8 +107,7 @@ class ProcessTrace:
 
     def move_clock(self, shift: int) -> None:
         """Reads everything again with all times moved: this process ran on another host."""
-        self.log = Log(shift=shift)
-        self._log_read = 0
+        self.log, self._log_read = Log(shift=shift), 0
         self.refresh()
 
     def native(self) -> _sweep.Process:
@@ -231,10 +228,11 @@ class ProcessTrace:
             part, damaged = self._device_left(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
             parts.append(part)
-        if len(parts) == 1:
-            out = parts[0]
-        else:
-            out = np.concatenate([np.zeros(0, dtype), *parts])
+        out = (
+            parts[0]
+            if len(parts) == 1
+            else np.concatenate([np.zeros(0, dtype), *parts])
+        )
         start = np.ascontiguousarray(out["start"])
         if (start[1:] >= start[:-1]).all():
             return out
