@@ -1,0 +1,179 @@
+"""Verdicts about waiting: workers, stragglers, the GIL, whoever is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cutaway.reports.evidence import Evidence
+from cutaway.reports.verdict import judge
+
+from .made_evidence import CASES, even, workers
+
+pytestmark = pytest.mark.core
+
+
+def test_what_ends_a_wait_saves_at_most_that_wait():
+    idle = judge(even(blocked=workers, cores=8, cores_busy=6.0))
+    full = judge(even(blocked=workers, cores=8, cores_busy=7.9))
+    assert idle.expected == "estimate: at most +138 % throughput if that wait ended"
+    assert full.speedup is None and full.expected == ""
+    uneven = replace(workers, share=0.7, slowest="env-1", slowest_ratio=4.2)
+    assert (
+        judge(even(blocked=uneven)).speedup == pytest.approx(1 / 0.3)
+        and judge(even(blocked=uneven)).at_most
+    )
+    assert (
+        judge(even(blocked=replace(uneven, share=0.95))).speedup is None
+    )  # a bound that says nothing
+
+
+def test_workers_that_simulate_little_cost_more_than_they_do():
+    said = judge(replace(CASES["workers-cost"], libraries=frozenset({"gymnasium"})))
+    assert (
+        said.label == "WORKERS COST MORE THAN THEY DO"
+        and "SyncVectorEnv" in said.advice
+    )
+    # 0.5 of the time is stepping, of which the workers simulate for 0.1.
+    assert said.speedup == pytest.approx(1 / (1 - 0.4))
+    assert said.expected.endswith(
+        "if stepping takes the main process as long as it takes the workers"
+    )
+    by_sb3 = judge(
+        replace(CASES["workers-cost"], libraries=frozenset({"stable_baselines3"}))
+    )
+    assert "DummyVecEnv" in by_sb3.advice
+    busy = replace(CASES["workers-cost"].blocked, simulated=0.4)  # type: ignore[type-var]
+    assert judge(even(blocked=busy)).rule == "simulation-bound-workers"
+
+
+def test_overlap_hides_the_shorter_of_the_two():
+    def waiting(share: float) -> Evidence:
+        return even(
+            layer={"wait": share, "python": 1 - share}, cell={("sync", "wait"): share}
+        )
+
+    assert judge(waiting(0.76)).speedup == pytest.approx(1 / 0.76)
+    assert (
+        judge(waiting(0.76)).expected
+        == "estimate: +32 % throughput if the two overlap fully"
+    )
+    assert judge(waiting(0.5)).speedup == pytest.approx(2.0)
+
+
+def test_a_verdict_about_a_wait_does_not_complain_that_the_wait_has_no_name():
+    waits = replace(workers, share=0.9, busy_with="inference")
+    said = judge(even(blocked=waits, operation={"": 0.95, "backpropagation": 0.05}, layer={"wait": 0.9, "python": 0.1},
+                      cell={("", "wait"): 0.9, ("", "python"): 0.05, ("backpropagation", "python"): 0.05}))  # fmt: skip
+    assert said.rule == "inference-bound-server" and said.warnings == ()
+    # These act for themselves; nobody asks them.
+    assert (
+        "in each of the 6 env worker processes" in said.advice
+        and "requests" not in said.advice
+    )
+
+
+def test_a_wait_for_an_own_thread_names_it():
+    said = judge(replace(CASES["waiting"], waits_for="its thread Prefetcher"))
+    assert (
+        said.because
+        == "60 % of each iteration is blocked, most of it in sync, for its thread Prefetcher."
+    )
+
+
+def test_the_bound_of_a_fight_for_the_gil_is_the_wait_for_it() -> None:
+    said = judge(CASES["gil"])
+    assert said.expected == "estimate: at most +67 % throughput if that wait ended"
+    assert judge(replace(CASES["gil"], gil=0.95)).speedup is None
+
+
+def test_workers_that_do_little_are_the_cause_of_the_crowd_they_make() -> None:
+    # Given eight workers that all wake up at each step, on two cores.
+    crowded = replace(
+        CASES["workers-cost"], runqueue=0.6, runnable=3.5, cores=2, processes=9
+    )
+    assert judge(crowded).rule == "workers-cost"
+    # And workers whose simulation fills the cores are too many, whatever else they cost.
+    assert crowded.blocked is not None
+    busy = replace(
+        crowded, blocked=replace(crowded.blocked, simulated=2 * crowded.blocked.share)
+    )
+    assert judge(busy).rule == "cpu-oversubscription"
+
+
+def test_on_a_busy_machine_the_gil_is_judged_by_the_time_that_others_left() -> None:
+    fight = even(
+        layer={"wait": 0.2, "python": 0.8},
+        gil=0.2,
+        cell={("simulation", "python"): 0.8},
+    )
+    assert judge(fight).rule == "python-glue"
+    crowded = judge(replace(fight, queued=0.5, other_cores=7.0))
+    assert crowded.rule == "gil" and not crowded.certain and crowded.speedup is None
+
+
+def test_the_gil_that_native_calls_wait_for_is_told() -> None:
+    calls = judge(replace(CASES["gil"], gil=0.6, gil_in_calls=0.5))
+    assert (
+        "60 % of each iteration waits for the GIL (50 % at the end of native calls"
+        in calls.because
+    )
+    assert "native calls" not in judge(CASES["gil"]).because
+
+
+def test_workers_that_wait_too_are_not_what_the_run_is_bound_by() -> None:
+    idle = replace(workers, share=0.8, simulated=0.0, busy=0.05)
+    said = judge(even(blocked=idle, layer={"wait": 0.8, "python": 0.2}))
+    assert said.rule == "waiting"
+    assert (
+        "waits for 6 env worker processes, each of which mostly waits, too."
+        in said.because
+    )
+    assert (
+        judge(even(blocked=replace(idle, busy=0.6))).rule == "simulation-bound-workers"
+    )
+
+
+def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
+    idle = CASES["workers-cost"]
+    shared = replace(idle, queued=0.3, workers_queued=0.3, other_cores=7.0)
+    assert judge(idle).rule == "workers-cost"
+    assert judge(shared).rule == "thin-workers"
+    assert "for a core that others have" in judge(shared).because
+    # What is left of the wait after that is still far more than they simulate.
+    little = replace(idle.blocked, share=0.8, simulated=0.02)  # type: ignore[type-var]
+    assert judge(replace(shared, blocked=little)).rule == "workers-cost"
+    late = replace(shared, blocked=little, queued=0.5, workers_queued=0.5)
+    assert judge(late).rule == "thin-workers"  # the last of them waits longer still
+
+
+def test_a_straggler_is_told_by_cpu_time_on_a_busy_machine_too() -> None:
+    shared = replace(
+        CASES["straggler"], queued=0.5, workers_queued=0.5, other_cores=7.0
+    )
+    assert judge(shared).rule == "straggler" and not judge(shared).certain
+
+
+def test_a_wait_in_native_code_is_told_by_your_own_line() -> None:
+    asleep = replace(
+        CASES["waiting"],
+        cell={("", "wait"): 0.6},
+        waits_for="native code at _channel.py:1152",
+    )
+    assert "native code at _channel.py:1152" in judge(asleep).because
+    said = judge(replace(asleep, waits_at="train.py:22 (main)")).because
+    assert said == (
+        "60 % of each iteration is blocked, most of it in native code called at your "
+        "train.py:22 (main)."
+    )
+
+
+def test_who_computes_most_is_named_where_a_queue_in_native_code_says_nothing() -> None:
+    busiest = "inference_proc0-0 (61 % of a core, mostly inference)"
+    queue = replace(
+        CASES["waiting"], busiest=busiest, waits_for="native code at q.py:9"
+    )
+    assert judge(queue).advice.endswith(f"{busiest} computes most")
+    known = replace(queue, waits_for="replay server")
+    assert busiest not in judge(known).advice
