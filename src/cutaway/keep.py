@@ -219,7 +219,10 @@ def _launchers(
 def forget_read(process: ProcessTrace) -> None:
     """Of what the log says only what is still needed stays in memory: the last sample, and the clock of what is not read yet."""
     del process.log.samples[:-1]
-    done = process.past.until_ns - _PATIENCE_S * 1e9 if process.past else 0
+    if process.past:
+        done = process.past.until_ns - _PATIENCE_S * 1e9
+    else:
+        done = 0
     process.log.anchors[1:] = [
         anchor for anchor in process.log.anchors[1:] if anchor.mono >= done
     ]
@@ -237,7 +240,10 @@ def _middle(
     if kind == Kind.END or last >= until:
         return _NO_RECORDS, until
     pulse = process.pulse(thread)
-    calls = open_calls(process.folder / "pulse.bin", pulse) if pulse else None
+    if pulse:
+        calls = open_calls(process.folder / "pulse.bin", pulse)
+    else:
+        calls = None
     if pulse is None or calls is None:
         return _NO_RECORDS, last
     return calls.view(np.uint8), min(

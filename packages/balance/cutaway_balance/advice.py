@@ -139,7 +139,10 @@ def predict(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
 
 def _row(p: Prediction) -> str:
     rate = f"{p.steps_per_s:9,.0f}  {f'{p.low:,.0f} … {p.high:,.0f}':18}"
-    batch = f"{'–':>6}" if p.mean_batch is None else f"{p.mean_batch:6.1f}"
+    if p.mean_batch is None:
+        batch = f"{'–':>6}"
+    else:
+        batch = f"{p.mean_batch:6.1f}"
     return f"{p.actors:6} {rate} {p.cpu_busy:11.1f} {p.device_busy:7.0%} {batch}"
 
 
@@ -161,7 +164,10 @@ def _errors(found: Sequence[HeldOut]) -> list[str]:
     for h in found:
         point = f"{h.row.actors:6} {'–' if h.row.cpus is None else h.row.cpus:>5}"
         rates = f"{h.row.steps_per_s:10,.0f} {h.predicted.steps_per_s:10,.0f} {h.error:+7.1%}"
-        at = ",".join(map(str, h.measured_at)) if len(h.measured_at) < 5 else "the rest"
+        if len(h.measured_at) < 5:
+            at = ",".join(map(str, h.measured_at))
+        else:
+            at = "the rest"
         lines.append(f"          {point} {rates} {h.row.foreign_cores:7.1f}  {at}")
     mean = sum(abs(h.error) for h in found) / len(found)
     return [*lines, f"mean error on {len(found)} held-out points: {mean:.1%}"]
@@ -177,7 +183,10 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
     curve = _ladder(known, machine)
     asymptote = max(p.steps_per_s for p in curve)
     best = next(p for p in curve if p.steps_per_s >= NEAR * asymptote)
-    current = counts[0] if counts else max(known.measured_at)
+    if counts:
+        current = counts[0]
+    else:
+        current = max(known.measured_at)
     now = known.predict(current, machine, sure=False).steps_per_s
     binding = known.bounds(best.actors, machine)[0]
     bought = known.gains(best.actors, machine)

@@ -136,9 +136,15 @@ def run(args: argparse.Namespace) -> int:
     elif args.what == "kernels":
         values, lines = stack.explain(args.trace, args.gpu)
     else:
-        timeout = None if args.timeout_us is None else args.timeout_us * 1e-6
+        if args.timeout_us is None:
+            timeout = None
+        else:
+            timeout = args.timeout_us * 1e-6
         source = sources.load(args.source, args.only, batch=args.batch, timeout=timeout)
-        other = machine.load(args.machine) if args.machine else None
+        if args.machine:
+            other = machine.load(args.machine)
+        else:
+            other = None
         answer = {
             "explain": advice.explain,
             "predict": advice.predict,
@@ -166,7 +172,10 @@ def _measure(args: argparse.Namespace) -> int:
     from cutaway_balance.point import Measured, Plan
     from cutaway_balance.sources import Source
 
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if args.command[:1] == ["--"]:
+        command = args.command[1:]
+    else:
+        command = args.command
     if not command:
         remedy = "write it after --, with {actors} where the number goes"
         raise CutawayError(f"There is no command to measure; {remedy}.")

@@ -85,7 +85,10 @@ def fit(
     elif a < 0:
         a = 0.0
         b = float(np.exp(np.mean(np.log(1 / x))))
-    scatter = float(np.std(np.log(x * (a + b * k) / k))) if len(x) > 2 else 0.05
+    if len(x) > 2:
+        scatter = float(np.std(np.log(x * (a + b * k) / k)))
+    else:
+        scatter = 0.05
     one_sided = None
     if b * k[-1] < 0.25 * a:
         one_sided = "all points lie before the knee: the ceiling is a guess"

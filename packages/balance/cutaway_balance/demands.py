@@ -148,7 +148,10 @@ class Demands:
     def on(self, machine: Machine) -> tuple[Demands, Machine]:
         """The workload at the speed of a machine, and the machine as this workload feels it."""
         cpu = 1 / machine.cpu_speed
-        device = cpu if self.device_on_cpu else 1 / machine.gpu_speed
+        if self.device_on_cpu:
+            device = cpu
+        else:
+            device = 1 / machine.gpu_speed
         on_cpu = dict.fromkeys(
             ("env_step", "actor_overhead", "host", "reply", "after", "train_host"), cpu
         )
@@ -258,7 +261,10 @@ def _line(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     """a + b·n with a, b ≥ 0; constant where only one size was seen."""
     n = np.asarray(sizes)
     y = np.asarray(seconds)
-    b, a = np.polyfit(n, y, 1) if len(np.unique(np.round(n))) > 1 else (-1.0, 0.0)
+    if len(np.unique(np.round(n))) > 1:
+        b, a = np.polyfit(n, y, 1)
+    else:
+        b, a = (-1.0, 0.0)
     if b < 0:
         return Line(float(np.mean(y)), 0.0)
     if a < 0:

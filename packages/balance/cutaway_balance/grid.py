@@ -195,7 +195,10 @@ def lines(rows: Sequence[Row]) -> list[str]:
         limited = "".join(
             f"{'–' if v is None else v:>6}" for v in (r.actors, r.cpus, r.sm_percent)
         )
-        energy = "unavail." if r.steps_per_j is None else f"{r.steps_per_j:.2f}"
+        if r.steps_per_j is None:
+            energy = "unavail."
+        else:
+            energy = f"{r.steps_per_j:.2f}"
         rate = f"{r.steps_per_s:>11,.0f}   {r.low:>8,.0f} … {r.high:<10,.0f}"
         found.append(f"{limited} {rate} {r.cpu_cores:5.2f}  {energy:>8}  {r.marks}")
     return found

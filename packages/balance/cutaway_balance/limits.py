@@ -93,7 +93,10 @@ def places() -> Iterator[tuple[int, Path]]:
     }
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, mount, kind, options = line.split()[:4]
-        version, controller = (2, "") if kind == "cgroup2" else (1, "cpuset")
+        if kind == "cgroup2":
+            version, controller = (2, "")
+        else:
+            version, controller = (1, "cpuset")
         if (
             kind.startswith("cgroup")
             and controller in own

@@ -37,13 +37,19 @@ def bounds(demands: Demands, machine: Machine, actors: int) -> list[Bound]:
     n = d.batch_for(actors)
     threads = machine.threads
     envs = d.envs_per_actor
-    trains = 1 / d.steps_per_train if d.steps_per_train else 0.0
+    if d.steps_per_train:
+        trains = 1 / d.steps_per_train
+    else:
+        trains = 0.0
     actor = d.env_step.mean + d.actor_overhead.mean / envs
     host = d.server(n) / n
     device = d.device(n) / n
     train_host = d.train_host.mean * trains
     train_device = d.train_device.mean * trains
-    on_cpu = device + train_device if d.device_on_cpu else 0.0
+    if d.device_on_cpu:
+        on_cpu = device + train_device
+    else:
+        on_cpu = 0.0
     cycle = envs * actor + d.host(n) + d.device(n) + d.reply(n) + d.latency
     cpu = actor + host + train_host + on_cpu
     served = host + device
@@ -155,7 +161,10 @@ def predict(
     for number in range(seed + 1, seed + 1 + draws):
         drawn = _drawn(demands, number)
         spread.append(replay(drawn, machine, actors, steps // 3, number).steps_per_s)
-    half = 1.96 * statistics.stdev(spread) if draws > 1 else 0.0
+    if draws > 1:
+        half = 1.96 * statistics.stdev(spread)
+    else:
+        half = 0.0
     rate = found.steps_per_s
     return Prediction(
         actors,
@@ -173,7 +182,10 @@ def _device_seconds(demands: Demands, machine: Machine, batch: float) -> float:
     d, _ = demands.on(machine)
     if d.device_on_cpu:
         return 0.0
-    trains = 1 / d.steps_per_train if d.steps_per_train else 0.0
+    if d.steps_per_train:
+        trains = 1 / d.steps_per_train
+    else:
+        trains = 0.0
     answering = d.device(batch) / batch if batch else 0.0
     return answering + trains * d.train_device.mean
 

@@ -109,7 +109,8 @@ class Marks:
         if len(t):
             start, end = np.clip((window.start, window.end), t[0], t[-1])
         else:
-            start, end = 0.0, 0.0
+            start = 0.0
+            end = 0.0
         if end > start and end - start >= 0.5 * length:
             rate = (np.interp(end, t, used) - np.interp(start, t, used)) / (end - start)
             cpu = float(rate * length)
@@ -427,5 +428,8 @@ def _spread(durations: Array) -> tuple[float, float]:
     if len(durations) < 4:
         return 0.0, 0.1
     low, middle, high = np.quantile(durations, (0.25, 0.5, 0.75))
-    cv = float((high - low) / 1.349 / middle) if middle > 0 else 0.0
+    if middle > 0:
+        cv = float((high - low) / 1.349 / middle)
+    else:
+        cv = 0.0
     return cv, cv / float(np.sqrt(len(durations)))

@@ -82,7 +82,10 @@ def _product(op: Operator) -> Cost:
 
 def _linear(op: Operator) -> Cost:
     *rows, k = op.shapes[0]
-    bias = op.shapes[2] if len(op.shapes) > 2 and op.shapes[2] else None
+    if len(op.shapes) > 2 and op.shapes[2]:
+        bias = op.shapes[2]
+    else:
+        bias = None
     return _gemm(prod(rows), op.shapes[1][0], k, 1, op.types[0], bias)
 
 

@@ -24,7 +24,10 @@ def predict(source: Source, counts: Sequence[int]) -> Answer:
     points = [_curve_point(source, n) for n in counts or (2 * largest,)]
     for one in points:
         interval = f"{one['low']:,.0f} … {one['high']:,.0f}"
-        rate = "unknown" if one["steps_per_s"] is None else f"{one['steps_per_s']:,.0f}"
+        if one["steps_per_s"] is None:
+            rate = "unknown"
+        else:
+            rate = f"{one['steps_per_s']:,.0f}"
         lines.append(f"{one['actors']:6} {rate:>9}  {interval}")
     if any(one["steps_per_s"] is None for one in points):
         lines.append(
@@ -86,7 +89,10 @@ def _doubts(source: Source) -> list[str]:
     """Why the points may not tell what happens beyond them."""
     curve = source.curve()
     errors = source.curve_errors()
-    found = [f"Warning: {curve.one_sided}."] if curve.one_sided else []
+    if curve.one_sided:
+        found = [f"Warning: {curve.one_sided}."]
+    else:
+        found = []
     if errors and max(map(abs, errors.values())) > MOST_ERROR:
         found.append(
             "Warning: the curve misses points it has not seen, so do not trust it beyond them."

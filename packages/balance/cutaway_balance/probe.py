@@ -94,7 +94,10 @@ class Probed:
         """This machine with what was measured, if it was quiet enough to believe it."""
         if self.share <= 0.9:
             return here()
-        smt = 1.0 if self.smt_yield is None else max(0.5, self.smt_yield)
+        if self.smt_yield is None:
+            smt = 1.0
+        else:
+            smt = max(0.5, self.smt_yield)
         turbo = round(self.turbo, 3)
         smt = round(smt, 3)
         wake = round(self.wake, 6)

@@ -138,7 +138,10 @@ class Replays:
         shares = {"cpu": (loads.cpu / loads.threads, busy)}
         names = process_names(one.run)
         for process, share in loads.busiest.items():
-            known = stem(names[process]) if process < len(names) else ""
+            if process < len(names):
+                known = stem(names[process])
+            else:
+                known = ""
             name = known or "main"
             if share > shares.get(name, (0.0, ""))[0]:
                 busy = f"its busiest thread works {share:.0%} of the time"

@@ -178,7 +178,10 @@ def _predictor(
         seen = [observe(one.path) for one in recorded]
     except CutawayError:
         return Replays(recorded).checked()
-    feels = found.unshared() if known.get("burns_time") else found
+    if known.get("burns_time"):
+        feels = found.unshared()
+    else:
+        feels = found
     return Trainer([o.alone(feels) for o in seen], known, found)
 
 
@@ -191,7 +194,10 @@ def described(trace: Trace) -> dict[str, Any]:
         known["steps_per_train"] = float(facts["steps_per_update"])
     if "batch_timeout_us" in facts:
         timeout = facts["batch_timeout_us"]
-        known["timeout"] = None if timeout is None else 1e-6 * float(timeout)
+        if timeout is None:
+            known["timeout"] = None
+        else:
+            known["timeout"] = 1e-6 * float(timeout)
     if facts.get("preemptive") is False:  # the device finishes what it began
         known["slice"] = float("inf")
     return known

@@ -93,8 +93,14 @@ def _rests_on(d: Demands) -> list[str]:
     at = ", ".join(map(str, d.measured_at))
     every = f"every {d.steps_per_train:,.0f} steps"
     training = f"{us(d.train_host.mean)} CPU, {us(d.train_device.mean)} device, {every}"
-    rule = "max(envs of an actor, all // 2)" if d.batch == "seed" else str(d.batch)
-    wait = "until full" if d.timeout is None else f"at most {us(d.timeout)}"
+    if d.batch == "seed":
+        rule = "max(envs of an actor, all // 2)"
+    else:
+        rule = str(d.batch)
+    if d.timeout is None:
+        wait = "until full"
+    else:
+        wait = f"at most {us(d.timeout)}"
     return [
         f"measured at {at} actors" if at else "given",
         f"  environment step       {us(d.env_step.mean)} CPU",

@@ -136,7 +136,10 @@ def group(name: str, runs: Sequence[Run], unit: str) -> Group:
         rows = _blocks(runs[0], unit, keys)
     else:
         rows = np.array([_in_order(one.ns, keys) for one in each])
-    half = np.full(len(keys), np.nan) if rows is None else half_width(rows)
+    if rows is None:
+        half = np.full(len(keys), np.nan)
+    else:
+        half = half_width(rows)
     halves = np.hypot(half, _in_order(unsure, keys))
     found = {}
     for key, width in zip(keys, halves.tolist(), strict=True):
@@ -287,7 +290,10 @@ def _functions(
             process=steady.main_process, layer="python"
         ):
             package, place = package_of(row["file"])
-            function = f"{row['function']} ({place})" if place else "(not sampled)"
+            if place:
+                function = f"{row['function']} ({place})"
+            else:
+                function = "(not sampled)"
             found[Call(row["operation"], "python", function, package)] += row["ns"]
     seen: defaultdict[Key, float] = defaultdict(float)
     for call, ns in found.items():

@@ -155,7 +155,10 @@ def _row(operation: str, kernel: str, measured: Measured) -> tuple[Any, ...]:
         "bytes_accessed" in values
     ):  # counts on-chip memory, and copies that go on meanwhile
         moved = nan
-    tflops = flops / measured.ns / 1e3 if measured.ns else nan
+    if measured.ns:
+        tflops = flops / measured.ns / 1e3
+    else:
+        tflops = nan
     gbs = moved / measured.ns if measured.ns else nan
     each = [amount / measured.count for amount in amounts]
     return (operation, kernel, measured.count, measured.ns, *shares, *each, tflops, gbs)
@@ -163,12 +166,18 @@ def _row(operation: str, kernel: str, measured: Measured) -> tuple[Any, ...]:
 
 def _dispatches(run: Run) -> Iterator[tuple[tuple[str, str], dict[str, float], int]]:
     """Every measured dispatch: operation and kernel, its counters, how long it ran (0: unknown)."""
-    by_name = _operations_by_kernel(run) if has_counters(run) else {}
+    if has_counters(run):
+        by_name = _operations_by_kernel(run)
+    else:
+        by_name = {}
     for process in run.trace.processes:
         launched = _operations_by_launch(process)
         for name, correlation, ns, values in _counted(process):
             known = launched.get(correlation)
-            operations = [known] if known is not None else by_name.get(name, [""])
+            if known is not None:
+                operations = [known]
+            else:
+                operations = by_name.get(name, [""])
             for operation in operations:
                 yield (operation, name), values, ns
     yield from _sampled(run)
@@ -253,7 +262,10 @@ class _Running:
         order = np.argsort(work["start"], kind="stable")
         self.start = work["start"][order].astype(np.int64)
         self.end = work["end"][order].astype(np.int64)
-        self.latest = np.maximum.accumulate(self.end) if len(order) else self.end
+        if len(order):
+            self.latest = np.maximum.accumulate(self.end)
+        else:
+            self.latest = self.end
         self.keys = [keys[i] for i in order.tolist()]
 
     def at(self, t: NDArray[np.int64]) -> Iterator[tuple[int, tuple[str, str]]]:

@@ -123,7 +123,10 @@ class DeviceWork:
     def _used_by_kept(self, part: int) -> Table:
         rows = Table(self.use)
         rows = rows.where(np.asarray(self.kept, bool)[rows["process"]])
-        of_part = "all" if part == WHOLE_RUN else _PARTS.get(part, "")
+        if part == WHOLE_RUN:
+            of_part = "all"
+        else:
+            of_part = _PARTS.get(part, "")
         ns = np.zeros(len(rows), np.int64)
         for name in _PARTS.values():
             if of_part in ("all", name):
@@ -131,7 +134,10 @@ class DeviceWork:
         columns = {"device": rows["device"], "ns": ns}
         for length in ("short", "long"):
             name = f"{of_part}_{length}"
-            columns[length] = rows[name] if name in rows else np.zeros_like(ns)
+            if name in rows:
+                columns[length] = rows[name]
+            else:
+                columns[length] = np.zeros_like(ns)
         return Table(columns)
 
     def _with_records(self, processes: Sequence[int]) -> list[int]:

@@ -126,8 +126,12 @@ def diff(a: list[Run], b: list[Run]) -> Diff:
     keys = sorted(set().union(*(units.cells for units in (*found[0], *found[1]))))
     before, after = (_side(units, keys) for units in found)
     single = len(a) == len(b) == 1
-    floor = max(before.worst.floor, after.worst.floor) if single else 0.0
-    bounds = _of_one_run(before, after, floor) if single else _of_runs(before, after)
+    if single:
+        floor = max(before.worst.floor, after.worst.floor)
+        bounds = _of_one_run(before, after, floor)
+    else:
+        floor = 0.0
+        bounds = _of_runs(before, after)
     base = float(before.middle[0])
     return Diff(
         unit="iteration" if iterate else "run",

@@ -82,7 +82,10 @@ def device_time(run: Run, *, layers: bool = True) -> Table:
     by = ("process", "device", "operation", *(("kind",) if layers else ()))
     found = run.swept.devices.busy_times(part_of(run))
     out = found.where((found["device"] >= 0) & ((found["kind"] != ANY_KIND) == layers))
-    named = {"layer": _KINDS[out["kind"]]} if layers else {}
+    if layers:
+        named = {"layer": _KINDS[out["kind"]]}
+    else:
+        named = {}
     return (
         out.with_columns(named)
         .select(*by[:3], *named, "ns", "count")

@@ -103,7 +103,8 @@ def blocks(times: Floats, weights: Floats | None = None) -> Floats | None:
     count = len(times)
     if count < FEWEST_ITERATIONS:
         return None
-    weights = np.ones(count) if weights is None else weights
+    if weights is None:
+        weights = np.ones(count)
     number = min(MOST_BLOCKS, max(FEWEST_ITERATIONS, round(count**0.5)))
     block = np.arange(count) * number // count
     units = np.bincount(block, weights, number)

@@ -53,7 +53,10 @@ class Noise:
         unknown = (
             self.others is None
         )  # too short a run to measure it: others may have used every core
-        crowded = 1.0 if unknown or self.queued >= DISTURBED else self.others or 0.0
+        if unknown or self.queued >= DISTURBED:
+            crowded = 1.0
+        else:
+            crowded = self.others or 0.0
         return RUN_TO_RUN + BESIDE * crowded + COLD * max(0.0, self.queued - WARM)
 
 

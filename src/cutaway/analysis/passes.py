@@ -68,7 +68,10 @@ def _in_part(
 ) -> NDArray[np.bool_]:
     """A process without a second iteration is in its start-up."""
     steady = int(swept.pace.own_steady[process])
-    early = passes.known < steady if steady else np.full(len(passes.known), True)
+    if steady:
+        early = passes.known < steady
+    else:
+        early = np.full(len(passes.known), True)
     if part == "shutdown":
         return np.full(len(early), False)
     if part == "startup":

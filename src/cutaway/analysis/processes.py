@@ -229,7 +229,10 @@ def stragglers(run: Run) -> Table:
     for (parent, role), members in families.items():
         for index in members if parent != UNKNOWN and len(members) > 1 else ():
             others = np.mean([busy[i] for i in members if i != index])
-            behind = float(busy[index] / others) if others else float("nan")
+            if others:
+                behind = float(busy[index] / others)
+            else:
+                behind = float("nan")
             rows.append((index, parent, role, int(busy[index]), len(members), behind))
     names = ("process", "parent", "role", "busy_ns", "siblings", "behind")
     return Table.from_rows(names, rows).sort("busy_ns", descending=True)
@@ -292,7 +295,10 @@ def unfinished(run: Run) -> Table:
         for thread, open in process.unfinished.items():
             info = process.log.threads.get(thread)
             call = process.log.calls.get(open.call, Call())
-            who = (index, info.tid, info.name) if info else (index, 0, "")
+            if info:
+                who = (index, info.tid, info.name)
+            else:
+                who = (index, 0, "")
             rows.append(
                 (
                     *who,

@@ -240,8 +240,14 @@ class _Ends:
         if _is_ray(on):
             return set().union(*(self._feeders["", each] for each in _things(on)))
         key = self._key(process, peer or on)
-        feeders = self._feeders[key] if peer or not _writes(function) else set()
-        readers = self._readers[key] if peer or _writes(function) else set()
+        if peer or not _writes(function):
+            feeders = self._feeders[key]
+        else:
+            feeders = set()
+        if peer or _writes(function):
+            readers = self._readers[key]
+        else:
+            readers = set()
         return (feeders | readers) - {waiter, (process, 0)}
 
 

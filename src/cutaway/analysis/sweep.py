@@ -189,9 +189,10 @@ def sweep(
     is not looked for again. Cells are divided into start-up, steady state and shut-down, or by iteration."""
     if known:
         seen = known.seen
+        stages = known.stages
     else:
         seen = [process.look_at_devices() for process in trace.processes]
-    stages = known.stages if known else stages or find_stages(trace)
+        stages = stages or find_stages(trace)
     if by_iteration:
         marks = _iterations_of_leader(known or sweep(trace, stages=stages))
         return _sweep_once(trace, seen, stages, marks, lanes, by_iteration=True)

@@ -98,7 +98,10 @@ class Table:
 
     def where(self, mask: NDArray[np.bool_] | None = None, **equal: Any) -> Table:
         """The rows where `mask` is true and each named column has the given value."""
-        keep = np.ones(self._length, bool) if mask is None else np.asarray(mask, bool)
+        if mask is None:
+            keep = np.ones(self._length, bool)
+        else:
+            keep = np.asarray(mask, bool)
         for name, value in equal.items():
             keep = keep & (self._columns[name] == value)
         return Table({name: values[keep] for name, values in self._columns.items()})
@@ -221,7 +224,10 @@ def _codes(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _text(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        text = f"{value:.6g}"
+    else:
+        text = str(value)
     if len(text) <= _SHOWN_WIDTH:
         return text
     return text[: _SHOWN_WIDTH - 1] + "…"

@@ -67,7 +67,10 @@ def utilisation(run: Run) -> dict[str, Any]:
     own = swept.devices.busy_times(part_of(run)).where(kind=DeviceKind.OVERHEAD)
     # Over several processes the masks take a pass of their own.
     any_work = bool(found["devices"])
-    masks = swept.conditions[run.part] if any_work else np.zeros(32, np.int64)
+    if any_work:
+        masks = swept.conditions[run.part]
+    else:
+        masks = np.zeros(32, np.int64)
     return found | {
         "device_busy_ns": held(masks, DEVICE),
         "device_busy_all_waiting_ns": held(masks, DEVICE, none_of=EXECUTING),

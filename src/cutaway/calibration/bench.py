@@ -51,7 +51,10 @@ TICKS_HZ = 200.0
 
 
 def main() -> None:
-    rounds, cold_rounds = (12, 60) if "--quick" in sys.argv else (60, 400)
+    if "--quick" in sys.argv:
+        rounds, cold_rounds = (12, 60)
+    else:
+        rounds, cold_rounds = (60, 400)
     names = patched()
     hot = {}
     cold = {}

@@ -148,9 +148,11 @@ def pairs(u: Units) -> Floats:
     """What unrecorded units took, what their recorded neighbours took, and the calls and operations of these, brought to the
     same work: four tables with a row for each unrecorded unit and a column for each neighbour, NaN where there is none."""
     if np.any(u.steps > 0):
-        steps, iterations = u.steps, u.iterations
+        steps = u.steps
+        iterations = u.iterations
     else:
-        steps, iterations = u.iterations, np.zeros(len(u))
+        steps = u.iterations
+        iterations = np.zeros(len(u))
     on = ~u.off & (steps > 0)
     plain = on & (iterations == 0)
     if np.count_nonzero(plain) < 0.1 * np.count_nonzero(on):

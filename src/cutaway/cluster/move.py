@@ -84,7 +84,10 @@ def copy_part(
         copy = target / name
         for folder in (target, copy.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        at = copy.stat().st_size if copy.name in GROWING and copy.exists() else 0
+        if copy.name in GROWING and copy.exists():
+            at = copy.stat().st_size
+        else:
+            at = 0
         at = 0 if at > size else at  # it was written anew
         draft = copy if at else copy.with_name(f".{copy.name}")
         with draft.open("ab" if at else "wb") as file:

@@ -209,7 +209,10 @@ def _follow(
         known = python_children(args.pid)
         children = _inject_into(known, room)
         if not args.quiet:
-            also = f" and {plural(len(children), 'child process')}" if children else ""
+            if children:
+                also = f" and {plural(len(children), 'child process')}"
+            else:
+                also = ""
             say(
                 f"recording process {args.pid}{also} for {args.seconds:g} s into {nearby(path)}; Ctrl-C ends it earlier"
             )

@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     need_recorder()
-    command = args.program[1:] if args.program[:1] == ["--"] else args.program
+    if args.program[:1] == ["--"]:
+        command = args.program[1:]
+    else:
+        command = args.program
     if not command:
         _measure(args)
         return

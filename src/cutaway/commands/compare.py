@@ -72,7 +72,10 @@ def run(args: argparse.Namespace) -> None:
     for path, runs in opened.items():
         by_path[path] = group(names[path], runs, unit)
     groups = [by_path[path] for path in dict.fromkeys(args.runs or asked)]
-    base = by_path[args.relative_to] if args.relative_to else groups[0]
+    if args.relative_to:
+        base = by_path[args.relative_to]
+    else:
+        base = groups[0]
     why = None
     if args.explain:
         before, after = args.explain

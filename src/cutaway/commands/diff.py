@@ -55,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
     from cutaway.analysis.memory_change import memory_change
     from cutaway.reports.printer import Printer
 
-    threshold = _threshold(args.fail_on) if args.fail_on else None
+    if args.fail_on:
+        threshold = _threshold(args.fail_on)
+    else:
+        threshold = None
     sides = runs_at(args.a), runs_at(args.b)
     found = diff(*sides)
     why = explain(group("A", sides[0], found.unit), group("B", sides[1], found.unit))
@@ -169,7 +172,10 @@ def _first(diff: Diff) -> str:
     if change == "0.0%":
         more = "the same"
     times = diff.a_ns / diff.b_ns if diff.b_ns else 1.0
-    fast = f", {times:.2f} times as fast" if times >= 1.1 else ""
+    if times >= 1.1:
+        fast = f", {times:.2f} times as fast"
+    else:
+        fast = ""
     spent = f"{_ms(diff.a_ns)} → {_ms(diff.b_ns)} ms"
     return f"B takes {more} time per {diff.unit}: {spent}{fast}"
 
@@ -180,7 +186,10 @@ def _interval(diff: Diff) -> str:
     units = f"{diff.units[0]} and {diff.units[1]}"
     if not diff.change.known:
         return f"No interval: there are too few {diff.unit}s ({units}); record more, or several runs."
-    runs = f", {diff.runs[0]} and {diff.runs[1]} runs" if max(diff.runs) > 1 else ""
+    if max(diff.runs) > 1:
+        runs = f", {diff.runs[0]} and {diff.runs[1]} runs"
+    else:
+        runs = ""
     return f"95 % interval {_bounds(diff.change)} ({units} {diff.unit}s{runs})"
 
 
@@ -202,14 +211,20 @@ def _caveats(diff: Diff) -> list[str]:
         )
     if diff.disturbed and diff.cpu:
         a, b = map(_ms, diff.cpu_ns)
-        bounds = f" ({_bounds(diff.cpu)})" if diff.cpu.known else ""
+        if diff.cpu.known:
+            bounds = f" ({_bounds(diff.cpu)})"
+        else:
+            bounds = ""
         change = f"{diff.cpu.value:+.1%}{bounds}"
         caveats.append(f"CPU time per {diff.unit}: {a} → {b} ms, {change}")
     return caveats
 
 
 def _bounds(change: Estimate) -> str:
-    chance = "beyond chance" if change.certain else "may be chance"
+    if change.certain:
+        chance = "beyond chance"
+    else:
+        chance = "may be chance"
     return f"{change.low:+.1%} to {change.high:+.1%}: {chance}"
 
 
@@ -223,7 +238,10 @@ def _cells(diff: Diff, rows: int, width: int) -> list[str]:
     beyond = diff.cells.where(~in_noise)
     for row in beyond.head(rows):
         known = row["low_ns"] == row["low_ns"]
-        bounds = f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}" if known else "–"
+        if known:
+            bounds = f"{_ms(row['low_ns'])} to {_ms(row['high_ns'])}"
+        else:
+            bounds = "–"
         where = f"{operation(row['operation'])} {LAYERS[row['layer']].title} {row['resource']}"
         where = clip(
             f"{row['process']}: {where}" if several else where, max(28, width - 52)
@@ -273,7 +291,10 @@ def _memory(found: MemoryChange | None) -> list[str]:
 
 
 def _judgement(diff: Diff, threshold: float) -> str:
-    of = " of CPU time" if diff.judged is not diff.change else ""
+    if diff.judged is not diff.change:
+        of = " of CPU time"
+    else:
+        of = ""
     if diff.regressed(threshold):
         return f"FAILED: the interval{of} lies above {threshold:.1%}."
     if not diff.judged.known:

@@ -40,7 +40,10 @@ def run(args: argparse.Namespace) -> None:
         lines = textwrap.wrap(
             finding.text, width, initial_indent=head, subsequent_indent=rest
         )
-        remedy = f"-> {finding.remedy}" if finding.remedy else ""
+        if finding.remedy:
+            remedy = f"-> {finding.remedy}"
+        else:
+            remedy = ""
         lines += textwrap.wrap(
             remedy, width, initial_indent=rest, subsequent_indent=rest + "   "
         )

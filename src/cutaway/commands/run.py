@@ -117,7 +117,10 @@ def run(args: argparse.Namespace) -> int:
         )
     command = _command(args)
     path = Path(args.output or folders.default_name(command)).absolute()
-    local = {"local": storage.scratch(str(path)), "mover": False} if args.ray else {}
+    if args.ray:
+        local = {"local": storage.scratch(str(path)), "mover": False}
+    else:
+        local = {}
     options = Options(str(path), **chosen(args) | local)
     follower = None
     if options.metrics:
@@ -285,7 +288,10 @@ def verdict(path: Path, quiet: bool = False) -> None:
 
             print_verdict(path, file=sys.stderr)
     except Exception as error:  # the program has run and its trace is whole; its exit code must not change
-        failed = f"{nearby(path)} cannot be read" if quiet else "the verdict failed"
+        if quiet:
+            failed = f"{nearby(path)} cannot be read"
+        else:
+            failed = "the verdict failed"
         say(
             f"{failed} ({type(error).__name__}: {error}); try: cutaway show -v {nearby(path)}"
         )

@@ -90,5 +90,8 @@ def tick(least: float) -> float:
     >>> tick(62.7), tick(0.11)
     (100.0, 0.2)
     """
-    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    if least > 0:
+        power = 10.0 ** math.floor(math.log10(least))
+    else:
+        power = 1.0
     return float(next(n * power for n in (1, 2, 5, 10) if n * power >= least))

@@ -25,7 +25,10 @@ def write(path: Path, picture: Picture) -> None:
             write_private(path, drawn)
         else:
             cairosvg = importlib.import_module("cairosvg")
-            convert = cairosvg.svg2png if kind == ".png" else cairosvg.svg2pdf
+            if kind == ".png":
+                convert = cairosvg.svg2png
+            else:
+                convert = cairosvg.svg2pdf
             write_private(path, convert(bytestring=drawn.encode()))
     except ImportError:
         remedy = "pip install cairosvg, or write an .svg"

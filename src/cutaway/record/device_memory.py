@@ -121,7 +121,10 @@ def _look_at_jax(last: bool) -> None:
     for array in jax.live_arrays():
         size = math.prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
         for device in array.sharding.addressable_devices:
-            number = -1 if device.platform == "cpu" else device.local_hardware_id or 0
+            if device.platform == "cpu":
+                number = -1
+            else:
+                number = device.local_hardware_id or 0
             alive[number] = alive.get(number, 0) + size
     taken = _taken_by_jax(jax)
     _tell([[n, size, max(size, taken.get(n, 0))] for n, size in alive.items()])

@@ -23,7 +23,10 @@ def default_name(command: list[str]) -> str:
     """
     words = command
     if Path(words[0]).name.startswith("python") and len(words) > 1:
-        words = words[2:] if words[1] == "-m" and len(words) > 2 else words[1:]
+        if words[1] == "-m" and len(words) > 2:
+            words = words[2:]
+        else:
+            words = words[1:]
     script = next((w for w in words if w.endswith(".py")), words[0])
     if script.startswith("-"):  # python -c …
         script = Path(command[0]).name
@@ -91,7 +94,10 @@ def without_values(command: list[str]) -> list[str]:
 def write_exit(path: Path, status: int) -> None:
     """exit.json from a wait status."""
     code = os.waitstatus_to_exitcode(status)
-    ended = {"signal": -code} if code < 0 else {"code": code}
+    if code < 0:
+        ended = {"signal": -code}
+    else:
+        ended = {"code": code}
     kills = memory_limit().get("oom_kills")
     counted = {} if kills is None else {"oom_kills": kills}
     _write(path / "exit.json", {**ended, "t": time.monotonic_ns(), **counted})

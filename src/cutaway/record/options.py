@@ -191,8 +191,14 @@ class Options:
         for option in OPTIONS:
             value = getattr(self, option.name)
             if value != option.default:
-                plain = int(value) if isinstance(value, bool) else value
-                text = ",".join(value) if isinstance(value, tuple) else str(plain)
+                if isinstance(value, bool):
+                    plain = int(value)
+                else:
+                    plain = value
+                if isinstance(value, tuple):
+                    text = ",".join(value)
+                else:
+                    text = str(plain)
                 words.append(f"{option.name}={_escape(text)}")
         return _escape(self.folder) + ("?" + "&".join(words) if words else "")
 

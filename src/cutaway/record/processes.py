@@ -49,7 +49,10 @@ def program() -> str:
     words = sys.orig_argv[1:]
     for place, word in enumerate(words):
         if word in ("-m", "-c"):
-            module = words[place + 1] if word == "-m" and place + 1 < len(words) else ""
+            if word == "-m" and place + 1 < len(words):
+                module = words[place + 1]
+            else:
+                module = ""
             if module:
                 return f"-m {module}"
             return "-c"

@@ -110,7 +110,8 @@ def function_and_file(title: str, most: int) -> Column:
     def show(row: dict[str, Any]) -> str:
         name = text.shorten(text.clean(row["function"]) or row["where"], most - 2)
         file = text.clean(row["file"].rpartition("/")[2])
-        name = f"{name} {file}" if len(name) + len(file) < most - 2 else name
+        if len(name) + len(file) < most - 2:
+            name = f"{name} {file}"
         if row["library"]:
             return f"({name})"
         return name

@@ -54,7 +54,10 @@ def table(groups: Sequence[Group], base: Group) -> list[str]:
             spent = _spent(group, name)
             if spent is None or spent.value < 0.005 * group.total.value:
                 continue
-            label = group.name if name is None else f"  {operation(name)}"
+            if name is None:
+                label = group.name
+            else:
+                label = f"  {operation(name)}"
             half = "?"
             if spent.known:
                 half = f"±{number((spent.high - spent.value) * scale)}"
@@ -85,7 +88,10 @@ def _spent(group: Group, name: str | None) -> Estimate | None:
 
 
 def _factor(before: Estimate | None, spent: Estimate) -> str:
-    times = ratio(before, spent).value if before else math.nan
+    if before:
+        times = ratio(before, spent).value
+    else:
+        times = math.nan
     if math.isnan(times):
         return "–"
     if times < 99.5:
@@ -147,7 +153,10 @@ def sentences(why: Explanation) -> list[str]:
     rest = why.change_ns - sum(part.change_ns for part in named)
     if len(named) < len(why.parts) and why.change_ns:
         noisy = len(large) - len(named)
-        chance = f"; {plural(noisy, 'part')} of it may be chance" if noisy else ""
+        if noisy:
+            chance = f"; {plural(noisy, 'part')} of it may be chance"
+        else:
+            chance = ""
         share = rest / why.change_ns
         lines.append(f"{share:.0%} is everything else ({_signed(rest)}){chance}.")
     return lines + _packages(why)

@@ -72,4 +72,6 @@ def _refusal(row: dict[str, Any], more: int) -> str:
 
 def device_name(device: int) -> str:
     """`GPU 0`, or the CPU, which frameworks number below 0."""
-    return "CPU" if device < 0 else f"GPU {device}"
+    if device < 0:
+        return "CPU"
+    return f"GPU {device}"

@@ -76,9 +76,15 @@ def failure(run: Run, processes: tuple[Process, ...], now: str, memory: Memory) 
     children = [
         p for p in processes[1:] if p.exit not in WELL and _is_cause(p, program, ended)
     ]
-    sentences = [_failed_children(children, program, for_memory)] if children else []
+    if children:
+        sentences = [_failed_children(children, program, for_memory)]
+    else:
+        sentences = []
     if ended not in WELL:
-        then = "Then the program" if children else "The program"
+        if children:
+            then = "Then the program"
+        else:
+            then = "The program"
         sentences.append(
             f"{then} {_ending(ended, for_memory)}. The figures cover the time until then."
         )

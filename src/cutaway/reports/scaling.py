@@ -143,7 +143,10 @@ def point(name: str, digest: Digest, unit: str, told: int | None = None) -> Poin
         share = mean(divided[part] for divided in each)
         parts[part] = count * share * seconds / units
     events = mean(worker.events for worker in workers) * count / units
-    server = f"process {_server(digest).name}" if _is_served(digest) else MAIN
+    if _is_served(digest):
+        server = f"process {_server(digest).name}"
+    else:
+        server = MAIN
     return Point(name, count, unit, units / seconds, parts, events, server)
 
 
@@ -160,7 +163,10 @@ def _server(digest: Digest) -> Process:
 def _units(digest: Digest, unit: str, workers: Sequence[Process]) -> float:
     if unit == "step":
         return float(digest.pace.steps)
-    ranks = len(workers) if digest.main.id in [worker.id for worker in workers] else 1
+    if digest.main.id in [worker.id for worker in workers]:
+        ranks = len(workers)
+    else:
+        ranks = 1
     return float(digest.pace.iterations * ranks)
 
 
@@ -235,7 +241,10 @@ def scaled(points: Sequence[Point]) -> list[Scaled]:
 
 def _scaled(base: Point, one: Point) -> Scaled:
     grown = {part: one.parts[part] - base.parts[part] for part in one.parts}
-    ratio = one.events / base.events if base.events else 1.0
+    if base.events:
+        ratio = one.events / base.events
+    else:
+        ratio = 1.0
     more_calls = base.parts["work"] * max(0.0, ratio - 1.0)
     work = min(max(grown["work"], 0.0), more_calls)
     grown["machine"] = grown["work"] - work
@@ -284,7 +293,10 @@ def table(runs: Sequence[Scaled]) -> list[str]:
 
 
 def _cell(share: float, width: int) -> str:
-    text = f"{100 * share:.0f} %" if abs(share) >= 0.005 else "-"
+    if abs(share) >= 0.005:
+        text = f"{100 * share:.0f} %"
+    else:
+        text = "-"
     return text.rjust(width)
 
 

@@ -12,11 +12,20 @@ def waits_for_workers(e: Evidence) -> str:
     """Whom the main process waits for."""
     b = e.blocked
     assert b is not None
-    one = "another process" if b.role == "process" else f"the {b.role} process"
-    who = f"{b.count} {b.role} processes" if b.count > 1 else one
+    if b.role == "process":
+        one = "another process"
+    else:
+        one = f"the {b.role} process"
+    if b.count > 1:
+        who = f"{b.count} {b.role} processes"
+    else:
+        who = one
     does = f"busy with {b.busy_with or 'other work'}"
     if b.idle:
-        each = "each of which mostly waits" if b.count > 1 else "which mostly waits"
+        if b.count > 1:
+            each = "each of which mostly waits"
+        else:
+            each = "which mostly waits"
         does = f"{each}, too"
     return f"{percent(b.share)} of {e.per} waits for {who}, {does}."
 
@@ -30,7 +39,10 @@ def blocked_where(e: Evidence) -> str:
     elif e.waits_for:
         at = f" at your {e.waits_at}" if e.waits_at else ""
         parts.append(f"for {e.waits_for}{at}")
-    most = f", most of it {', '.join(parts)}" if parts else ""
+    if parts:
+        most = f", most of it {', '.join(parts)}"
+    else:
+        most = ""
     return f"{percent(e.layer['wait'])} of {e.per} is blocked{most}."
 
 

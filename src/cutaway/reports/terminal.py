@@ -103,8 +103,14 @@ def who_takes_part(digest: Digest) -> str:
     parts = [text.plural(n, role) for role, n in roles.items()]
     if others and parts:
         parts.append(text.plural(others, "other"))
-    listed = f" ({', '.join(parts)})" if parts and len(working) > 1 else ""
-    beside = f" and {text.plural(len(helpers), 'helper')}" if helpers else ""
+    if parts and len(working) > 1:
+        listed = f" ({', '.join(parts)})"
+    else:
+        listed = ""
+    if helpers:
+        beside = f" and {text.plural(len(helpers), 'helper')}"
+    else:
+        beside = ""
     return text.plural(len(working), "process") + listed + beside
 
 
@@ -115,7 +121,10 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     lines.append(
         Text.assemble(label, "" if p.plain else "  ", p.text(verdict.because, "bold"))
     )
-    expected = f" ({verdict.expected})" if verdict.expected else ""
+    if verdict.expected:
+        expected = f" ({verdict.expected})"
+    else:
+        expected = ""
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     lines += [p.text(f"Then: {verdict.then}")] if verdict.then else []
     title = p.text("verdict", tint)
@@ -142,13 +151,19 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     total = max(1, sum(own.values()))
     largest = max([total, *device.values()]) / units
     if largest >= 20e9:
-        scale, unit = 1e9, "s"
+        scale = 1e9
+        unit = "s"
     elif largest >= 1e6:
-        scale, unit = 1e6, "ms"
+        scale = 1e6
+        unit = "ms"
     else:
-        scale, unit = 1e3, "µs"
+        scale = 1e3
+        unit = "µs"
     digits = 1 if largest / scale >= 10 else 2
-    per = "iter" if digest.pace.unit == "iteration" else digest.pace.unit
+    if digest.pace.unit == "iteration":
+        per = "iter"
+    else:
+        per = digest.pace.unit
     columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}
     for layer in THREAD_LAYERS:
         found = totals((name, ns) for name, where, ns in spent if where == layer)
@@ -183,7 +198,10 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
     for name, figures in zip(names, body, strict=True):
         tint = colour(name, names)
         share = own.get(name, 0) / total
-        full = min(width, max(1, round(share * width))) if share > 0.001 else 0
+        if share > 0.001:
+            full = min(width, max(1, round(share * width)))
+        else:
+            full = 0
         bar = Text.assemble(
             p.text("█" * full, tint), " " if full else "", percent(share)
         )
@@ -209,7 +227,10 @@ def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[
     rates = " · ".join(_throughput(digest))
     made = rollouts.sentence(digest.rollouts)
     path = shlex.quote(digest.program.path)
-    after = f"cutaway show {path} --brief" if agent else f"cutaway report {path}"
+    if agent:
+        after = f"cutaway show {path} --brief"
+    else:
+        after = f"cutaway report {path}"
     return [
         *([p.text(rates)] if rates else []),
         *([p.text(f"rollouts: {made}")] if made else []),
@@ -236,7 +257,10 @@ def _throughput(digest: Digest) -> list[str]:
             )
     if machine.device_busy is not None:
         smi = machine.nvidia_smi
-        seen = f" (nvidia-smi would say {percent(smi)})" if smi is not None else ""
+        if smi is not None:
+            seen = f" (nvidia-smi would say {percent(smi)})"
+        else:
+            seen = ""
         parts.append(f"GPU busy {percent(machine.device_busy)}{seen}")
     if machine.cores_busy is not None:
         parts.append(
@@ -268,9 +292,18 @@ def caveats(digest: Digest, raw: bool = False) -> list[str]:
         ", ".join(f"{n} {what}" for what, n in digest.trust.losses.items() if n)
         or "0 events"
     )
-    rest = ", and everything after recording stopped" if digest.ending.stopped else ""
-    beside = f" · recorder's threads: {percent(c.background)} of a core" if c else ""
-    python = f"python {digest.program.python}" if digest.program.python else ""
+    if digest.ending.stopped:
+        rest = ", and everything after recording stopped"
+    else:
+        rest = ""
+    if c:
+        beside = f" · recorder's threads: {percent(c.background)} of a core"
+    else:
+        beside = ""
+    if digest.program.python:
+        python = f"python {digest.program.python}"
+    else:
+        python = ""
     versions = ", ".join(
         f"{k} {v}" for k, v in list(digest.program.versions.items())[:4]
     )

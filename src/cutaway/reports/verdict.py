@@ -68,5 +68,8 @@ def _warnings(e: Evidence, rule: Rule) -> Iterator[str]:
 
 def _unnamed(e: Evidence, rule: Rule) -> float:
     """The share without a name; a verdict about a wait explains that wait, whether somebody named it or not."""
-    explained = e.cell.get(("", "wait"), 0.0) if rule.blames_waits else 0.0
+    if rule.blames_waits:
+        explained = e.cell.get(("", "wait"), 0.0)
+    else:
+        explained = 0.0
     return e.unnamed - explained

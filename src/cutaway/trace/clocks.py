@@ -57,7 +57,10 @@ class ClockMap:
                 kept.append(point)
         if not kept:
             return ClockMap((0,), (0,), (1 << SHIFT,), 1 << SHIFT)
-        average = _rate(kept[0], kept[-1]) if len(kept) > 1 else 1 << SHIFT
+        if len(kept) > 1:
+            average = _rate(kept[0], kept[-1])
+        else:
+            average = 1 << SHIFT
         source, target = zip(*kept, strict=True)
         return ClockMap(
             source,
@@ -152,7 +155,10 @@ def _bounds(links: dict[str, _Ends]) -> _Pairs:
     """How much more than the shift of the second host that of the first can be at most; through third hosts as well."""
     found = {}
     for a, b in product(links, repeat=2):
-        found[a, b] = 0 if a == b else _bound(links[a], links[b])
+        if a == b:
+            found[a, b] = 0
+        else:
+            found[a, b] = _bound(links[a], links[b])
     for via, a, b in product(links, repeat=3):
         found[a, b] = min(found[a, b], found[a, via] + found[via, b])
     return found

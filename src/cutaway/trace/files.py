@@ -44,7 +44,10 @@ def _whole_number(digits: str) -> int:
 def parse_object(text: bytes) -> dict[str, Any]:
     """A JSON object whose text can be printed anywhere and whose numbers fit into 64 bits; else ValueError."""
     # Long digits are rare, and may be part of a name or of a fraction.
-    whole = _whole_number if _LONG_NUMBER.search(text) else None
+    if _LONG_NUMBER.search(text):
+        whole = _whole_number
+    else:
+        whole = None
     value = json.loads(text, parse_int=whole)
     if (
         b"\\ud" in text or b"\\uD" in text

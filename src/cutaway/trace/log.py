@@ -192,7 +192,10 @@ def _add(log: Log, entry: dict[str, Any]) -> None:
     elif kind == "thread":
         before = log.threads.get(_id(entry))
         thread = _row(ThreadInfo, entry)
-        log.threads[_id(entry)] = thread._replace(t=before.t) if before else thread
+        if before:
+            log.threads[_id(entry)] = thread._replace(t=before.t)
+        else:
+            log.threads[_id(entry)] = thread
     elif kind == "name":
         log.names[_id(entry)] = str(entry["s"])
     elif kind in _BY_ID:
@@ -301,6 +304,9 @@ def _row(kind: Any, entry: dict[str, Any]) -> Any:
     defaults = kind._field_defaults
     values = []
     for name in kind._fields:
-        value = (entry.get(name) or defaults[name]) if name in defaults else entry[name]
+        if name in defaults:
+            value = entry.get(name) or defaults[name]
+        else:
+            value = entry[name]
         values.append(str(value) if name in _TEXTS else _whole(value))
     return kind._make(values)

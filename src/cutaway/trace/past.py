@@ -84,7 +84,10 @@ def read_past(folder: Path) -> Past | None:
         first_iteration = int(head.get("first_iteration_ns", 0))
         calibrating = tuple(map(int, head.get("calibrating", ())))
         last = head.get("last_work")
-        last_work = (bool(last[0]), int(last[1])) if last else None
+        if last:
+            last_work = (bool(last[0]), int(last[1]))
+        else:
+            last_work = None
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     if layout != LAYOUT:

@@ -92,5 +92,8 @@ def written(path: str, segment: Any) -> tuple[int, int]:
     if not len(records):
         return 0, 0
     last = records[-1]
-    length = int(last["value"]) if last["tag"] & 0xFF == Kind.CALL else 0
+    if last["tag"] & 0xFF == Kind.CALL:
+        length = int(last["value"])
+    else:
+        length = 0
     return len(records), int(last["time"]) + length

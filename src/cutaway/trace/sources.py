@@ -133,7 +133,10 @@ class Sources:
             except OSError:
                 continue
             whole = len(raw) == fmt.SEGMENT_HEAD_DTYPE.itemsize
-            head = np.frombuffer(raw, fmt.SEGMENT_HEAD_DTYPE)[0] if whole else None
+            if whole:
+                head = np.frombuffer(raw, fmt.SEGMENT_HEAD_DTYPE)[0]
+            else:
+                head = None
             if (
                 head is None
                 or head["magic"] != SEGMENT_MAGIC
@@ -185,7 +188,10 @@ class Sources:
 
     def _forgive_torn_end(self, blocks: Structured, segments: Structured) -> None:
         """A kill while a segment is packed leaves the beginning of its block, and the segment: nothing is lost."""
-        end = int((blocks["offset"] + blocks["bytes"]).max()) if len(blocks) else 0
+        if len(blocks):
+            end = int((blocks["offset"] + blocks["bytes"]).max())
+        else:
+            end = 0
         try:
             with open_file(self.folder / "events.bin") as file:
                 file.seek(end)

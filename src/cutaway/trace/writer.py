@@ -118,7 +118,8 @@ class _BlockWriter:
         self._held.append(records)
         self._count += len(records)
         room = (DEVICE_CHUNK - fmt.BLOCK_HEAD_DTYPE.itemsize) // records.dtype.itemsize
-        room = _BLOCK_RECORDS if self._stream == Stream.THREAD else room
+        if self._stream == Stream.THREAD:
+            room = _BLOCK_RECORDS
         if self._count >= room:
             whole = np.concatenate(self._held)
             full = len(whole) // room * room

@@ -82,7 +82,10 @@ def _device_plane(plane: Any, device: int, origin: int) -> Iterator[Work]:
         if line.name.startswith(SUMMARIES):
             continue
         found = STREAM.match(line.name)
-        stream = int(found[1]) if found and found[1] else number
+        if found and found[1]:
+            stream = int(found[1])
+        else:
+            stream = number
         for name, start, end, correlation in _events(line, origin):
             lower = name.lower()
             kinds = (

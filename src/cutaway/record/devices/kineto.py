@@ -169,7 +169,10 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
 
 def _details(event: Any) -> dict[str, Any]:
     """What Kineto knows of a piece of work besides; older versions do not tell it in process."""
-    text = event.metadata_json() if hasattr(event, "metadata_json") else ""
+    if hasattr(event, "metadata_json"):
+        text = event.metadata_json()
+    else:
+        text = ""
     try:
         told = json.loads(text if text.lstrip().startswith("{") else "{" + text + "}")
     except ValueError:
@@ -233,6 +236,9 @@ def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
 
 
 def _operator(event: Any) -> tuple[str, Any, Any, Any]:
-    told = event.concrete_inputs() if hasattr(event, "concrete_inputs") else []
+    if hasattr(event, "concrete_inputs"):
+        told = event.concrete_inputs()
+    else:
+        told = []
     concrete = ["" if value is None else str(value) for value in told]
     return event.name(), event.shapes(), event.dtypes(), concrete

@@ -45,7 +45,10 @@ def load() -> ctypes.CDLL | None:
     import ctypes
 
     try:
-        loaded = ctypes.CDLL(found) if (found := path()) else None
+        if found := path():
+            loaded = ctypes.CDLL(found)
+        else:
+            loaded = None
     except OSError:
         return None
     if loaded is not None:

@@ -77,7 +77,10 @@ def _mapped(function: Any) -> str:
     if getattr(inner, "__module__", "") != "jax._src.pmap" or not inner.__closure__:
         return ""
     cells = dict(zip(inner.__code__.co_freevars, inner.__closure__, strict=True))
-    users = cells["fun"].cell_contents if "fun" in cells else None
+    if "fun" in cells:
+        users = cells["fun"].cell_contents
+    else:
+        users = None
     return f"jax.pmap({getattr(users, '__name__', '')})"
 
 

@@ -51,7 +51,10 @@ def _handle_made(handle: Any, nothing: Any) -> None:
 
 
 def _task_sent(function: Any, made: Any) -> None:
-    ref = made[0] if isinstance(made, list) and made else made
+    if isinstance(made, list) and made:
+        ref = made[0]
+    else:
+        ref = made
     if hasattr(ref, "task_id"):
         _tasks[ref.task_id().binary()] = function._function_name.rpartition(".")[2]
         if len(_tasks) > _KEPT:

@@ -48,7 +48,10 @@ def _patch(owner: Any, names: list[str], shown: str) -> None:
 
 def _shown(operator: str | bytes) -> str:
     """`MatMul`, or what a traced function is called: `__inference_train_113`, with a number that grows."""
-    name = operator.decode() if isinstance(operator, bytes) else operator
+    if isinstance(operator, bytes):
+        name = operator.decode()
+    else:
+        name = operator
     head, _, traced = name.partition(
         "_inference_" if name.startswith("__inference_") else "_forward_"
     )

@@ -57,7 +57,10 @@ def _unit(iterations: float, steps: int) -> str:
 
 def _shutdown(run: Run, own: Table, main: Process) -> int:
     """From the last step or update to the end."""
-    over = int(own["end_ns"].max()) if len(own) else run.stages.over_ns
+    if len(own):
+        over = int(own["end_ns"].max())
+    else:
+        over = run.stages.over_ns
     if over:
         return max(0, main.end_ns - over)
     return 0

@@ -93,5 +93,8 @@ def _partner(among: list[Process]) -> str:
     if len(among) == 1:
         return among[0].name
     roles = {process.role or "process" for process in among}
-    what = f"{roles.pop()}s" if len(roles) == 1 else "processes"
+    if len(roles) == 1:
+        what = f"{roles.pop()}s"
+    else:
+        what = "processes"
     return f"one of {len(among)} {what}"

@@ -32,7 +32,10 @@ def _correction(run: Run, cells: tuple[Cell, ...]) -> Correction | None:
     raw = sum(cell.raw_ns for cell in cells)
     if not raw or run.costs is None:
         return None
-    measured = run.calibration.measured if run.calibration else None
+    if run.calibration:
+        measured = run.calibration.measured
+    else:
+        measured = None
     own = 0
     for process in run.trace.processes:
         if process.log.samples:

@@ -82,7 +82,10 @@ def _lines(
         phase = '"B"' if type == BEGIN else '"i","s":"t"'
         lines.append(f'{{"ph":{phase},{place},{heads[label]}}}')
         if fan:
-            phase = '"s"' if track.kind == "api" else '"f","bp":"e"'
+            if track.kind == "api":
+                phase = '"s"'
+            else:
+                phase = '"f","bp":"e"'
             flows = range(flow, flow + fan)
             lines += [
                 f'{{"ph":{phase},"id":{k},"cat":"launch","name":"launch",{place}}}'

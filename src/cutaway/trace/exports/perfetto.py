@@ -168,7 +168,10 @@ class _Writer:
                 sampled.setdefault(thread, []).append((time, frame))
         for thread, samples in sampled.items():
             self._sequences += 1
-            tid = log.threads[thread].tid if thread in log.threads else thread
+            if thread in log.threads:
+                tid = log.threads[thread].tid
+            else:
+                tid = thread
             start = samples[0][0] // 1000
             about = pid + number(2, tid & 0x7FFFFFFF) + number(6, start)
             self._packet(

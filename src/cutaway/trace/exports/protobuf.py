@@ -36,7 +36,10 @@ def number(field: int, value: int) -> bytes:
 
 def blob(field: int, value: bytes | str) -> bytes:
     """A field that holds text or a message."""
-    raw = value.encode() if isinstance(value, str) else value
+    if isinstance(value, str):
+        raw = value.encode()
+    else:
+        raw = value
     return varint(field << 3 | 2) + varint(len(raw)) + raw
 
 

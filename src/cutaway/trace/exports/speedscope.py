@@ -77,7 +77,8 @@ def _chart(
     last = 0
     stack: list[int] = []
     for slices in track.blocks:
-        first = int(slices.time[0]) - base if first is None else first
+        if first is None:
+            first = int(slices.time[0]) - base
         last = int(slices.time[-1]) - base
         ordered = _events(process, slices, frames, stack)
         if events := [

@@ -76,7 +76,10 @@ class Process:
         about = trace.log.process
         name = str(about.get("name") or f"process {self.pid}")
         role = str(about.get("role") or "")
-        self.name = f"{name} ({role})" if role and role != name else name
+        if role and role != name:
+            self.name = f"{name} ({role})"
+        else:
+            self.name = name
 
     def text(self, label: int) -> str:
         """What a slice with this label is called."""

@@ -73,11 +73,17 @@ def number(text: Any) -> float:
 
 def write_counters(writer: ProcessWriter, counters: Counters, texts: list[str]) -> None:
     """Writes the counters into the log of a process, and a note if some had to be left out."""
-    kind = "counters" if counters.replayed else "counters_in_place"
+    if counters.replayed:
+        kind = "counters"
+    else:
+        kind = "counters_in_place"
     for metrics, group in _by_metrics(counters.kernels):
         rows = []
         for counted in group:
-            name = writer.name(texts[counted.name]) if counted.name else 0
+            if counted.name:
+                name = writer.name(texts[counted.name])
+            else:
+                name = 0
             about = [name, counted.device, counted.correlation, counted.ns]
             rows.append([*about, *(counted.values[metric] for metric in metrics)])
         _write_rows(writer, kind, metrics, rows)

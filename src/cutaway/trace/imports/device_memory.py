@@ -58,7 +58,10 @@ def _in_order(
     columns = (device, events["address"], events["size"], events["allocated"], reserved)
     rows = zip(*(column[order].tolist() for column in columns), strict=True)
     for sizes, span in zip(rows, spans[order].tolist(), strict=True):
-        name = names[int(operations["name"][span])] if span >= 0 else ""
+        if span >= 0:
+            name = names[int(operations["name"][span])]
+        else:
+            name = ""
         yield Event._make((*sizes, (name, 0)))
 
 

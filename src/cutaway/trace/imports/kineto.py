@@ -344,7 +344,10 @@ def _ranges(
     Their times are not those of the kernels, which ran several times each: they are left out. A file with such ranges is short.
     """
     content = json.loads(b"".join(read_chunks(path, limits, lambda read: None)))
-    events = content["traceEvents"] if isinstance(content, dict) else content
+    if isinstance(content, dict):
+        events = content["traceEvents"]
+    else:
+        events = content
     ranges = [event for event in events if str(event.get("cat", "")).lower() == RANGE]
     ranges.sort(key=lambda event: number(event.get("ts")))
     order = np.argsort(launches["start"], kind="stable")

@@ -88,7 +88,10 @@ def _actions(path: Path, limits: Limits) -> Iterator[Any]:
             for number in range(part.num_actions()):
                 yield part.action_by_idx(number)
     except (RuntimeError, ValueError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it is damaged"
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = "it is damaged"
         raise CutawayError(
             f"{path} cannot be read as a report of Nsight Compute ({reason}); copy it again."
         ) from None

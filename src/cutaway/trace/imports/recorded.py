@@ -164,7 +164,10 @@ def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint3
     name = host["name"].astype(np.uint32)
     for i in np.flatnonzero(host["item"] == Item.ITERATION).tolist():
         number = _NUMBER.search(texts[name[i]])
-        name[i] = int(number.group(1)) & 0x7FFFFFFF if number else 0
+        if number:
+            name[i] = int(number.group(1)) & 0x7FFFFFFF
+        else:
+            name[i] = 0
     operation = np.full(len(host), _imports.NOWHERE, np.uint32)
     order = np.argsort(host["thread"], kind="stable")
     threads, first = np.unique(host["thread"][order], return_index=True)
@@ -197,8 +200,14 @@ def _write_threads(writer: ProcessWriter, process: Recorded) -> NDArray[np.uint3
 
 def _call_id(writer: ProcessWriter, process: Recorded, function: int, site: int) -> int:
     """The id of a function called from a Python frame, or from nowhere known."""
-    match = FRAME.fullmatch(process.texts[site]) if site != _imports.NOWHERE else None
-    file, line, func = match.groups() if match else ("", "0", "")
+    if site != _imports.NOWHERE:
+        match = FRAME.fullmatch(process.texts[site])
+    else:
+        match = None
+    if match:
+        file, line, func = match.groups()
+    else:
+        file, line, func = ("", "0", "")
     number = int(line) if len(line) < 9 else 0
     fn = process.texts[function]
     return writer.call(

@@ -129,12 +129,18 @@ def _device(plane: Plane, rows: Columns, process: Recorded) -> Structured:
     texts = process.texts
     name = texts[plane["name"]]
     ordinal = _ORDINAL.fullmatch(name)
-    number = int(ordinal.group(1)) if ordinal else 1000 + len(process.devices)
+    if ordinal:
+        number = int(ordinal.group(1))
+    else:
+        number = 1000 + len(process.devices)
     # Streams are the work of the device where there are any, and other lines repeat them.
     streams = np.array(
         [texts[line[3]].startswith("Stream #") for line in plane["lines"]], bool
     )
-    chosen = streams if streams.any() else np.ones(len(streams), bool)
+    if streams.any():
+        chosen = streams
+    else:
+        chosen = np.ones(len(streams), bool)
     process.devices.append({"id": number, "name": name, "lines": int(chosen.sum())})
     rows = {key: column[chosen[rows["line"]]] for key, column in rows.items()}
     process.counters.kernels += _counted(rows, number, int(plane["plane_stats"][_PEAK]))
