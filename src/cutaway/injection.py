@@ -147,10 +147,10 @@ def _gdb(gdb: str, pid: int, script: Path) -> list[str]:
         "sharedlibrary libpython",
         "sharedlibrary libc[.-]",
         f"set $page = {MAP.format(size=script.stat().st_size + 1)}",
-        f'restore {script} binary $page',
+        f"restore {script} binary $page",
         "set $run = (void*)PyRun_SimpleString",
         f'printf "cutaway: added %d\\n", {ADD}',
-    )  # fmt: skip
+    )
     before = _each_after("-iex", QUIET)
     after = _each_after("-ex", commands)
     return [gdb, "-nx", "-batch", *before, "-p", str(pid), *after]
@@ -188,9 +188,16 @@ def _run(command: list[str]) -> str:
     }
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace", env=environment, start_new_session=True, timeout=PATIENCE_S,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+            timeout=PATIENCE_S,
+        )
     except subprocess.TimeoutExpired:
         raise CutawayError(
             f"The debugger did not come back within {PATIENCE_S} s; try again."

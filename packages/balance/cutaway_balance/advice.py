@@ -128,9 +128,15 @@ def predict(source: Source, machine: Machine | None, counts: Sequence[int]) -> A
     notes = dict.fromkeys(note for point in found for note in point.notes)
     lines += [*_errors(held), *(f"note: {note}" for note in notes)]
     errors = [
-        {"actors": h.row.actors, "cpus": h.row.cpus, "measured": h.row.steps_per_s,
-         "predicted": h.predicted.steps_per_s, "error": h.error} for h in held
-    ]  # fmt: skip
+        {
+            "actors": h.row.actors,
+            "cpus": h.row.cpus,
+            "measured": h.row.steps_per_s,
+            "predicted": h.predicted.steps_per_s,
+            "error": h.error,
+        }
+        for h in held
+    ]
     return {
         "points": [dataclasses.asdict(point) for point in found],
         "held_out": errors,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,22 +166,14 @@ class Demands:
 def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
     """One set of demands from several runs; `known` goes before what they show."""
     counts = sorted({o.actors for o in seen})
-    seen = [_typical([o for o in seen if o.actors == n]) for n in counts]
+    seen = [_of_actors(seen, count) for count in counts]
     learning = [o for o in seen if o.steps_per_train]
     sizes = [o.batch for o in seen]
-    seed = [max(o.envs_per_actor, o.actors * o.envs_per_actor // 2) for o in seen]
-    like_seed = all(
-        abs(size / rule - 1) < 0.05 for size, rule in zip(sizes, seed, strict=True)
-    )
-    lines = {
-        name: _line(sizes, [getattr(o.server, name) for o in seen]) for name in LINES
-    }
-    # How far the measured batches lie from their lines.
-    whole = [(o.batch, sum(dataclasses.astuple(o.server))) for o in seen]
-    off = [
-        sum(line(n) for line in lines.values()) / s - 1 if s > 0 else 0.0
-        for n, s in whole
-    ]
+    lines = {}
+    for name in LINES:
+        seconds = [getattr(o.server, name) for o in seen]
+        lines[name] = _line(sizes, seconds)
+    off = [_off_its_lines(o, lines.values()) for o in seen]
     notes = []
     if len({round(n) for n in sizes}) < 2:
         notes.append(
@@ -191,6 +183,9 @@ def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
         notes.append(
             f"other programs used up to {foreign:.1f} cores during the measurement"
         )
+    per_train = 0.0
+    if learning:
+        per_train = float(np.mean([o.steps_per_train for o in learning]))
     values: dict[str, Any] = {
         "env_step": _pooled([o.env_step for o in seen]),
         "actor_overhead": _pooled([o.overhead for o in seen]),
@@ -199,15 +194,36 @@ def combine(seen: Sequence[Observed], known: dict[str, Any]) -> Demands:
         "latency": min(o.latency for o in seen),  # where the fewest compete for a core
         "train_host": _pooled([o.train_host for o in learning]),
         "train_device": _pooled([o.train_device for o in learning]),
-        "steps_per_train": float(np.mean([o.steps_per_train for o in learning]))
-        if learning
-        else 0.0,
+        "steps_per_train": per_train,
         "envs_per_actor": seen[0].envs_per_actor,
         "measured_at": tuple(counts),
         "notes": tuple(notes),
-        "batch": "seed" if like_seed else max(1, round(max(sizes))),
+        "batch": _batch_rule(seen),
     }
     return Demands(**{**values, **known})
+
+
+def _of_actors(seen: Sequence[Observed], count: int) -> Observed:
+    """What the runs with so many actors show together."""
+    found: Observed = _typical([o for o in seen if o.actors == count])
+    return found
+
+
+def _off_its_lines(one: Observed, lines: Iterable[Line]) -> float:
+    """How far the lines are from what batches of this size took, as a share."""
+    took = float(sum(dataclasses.astuple(one.server)))
+    if took <= 0:
+        return 0.0
+    return sum(line(one.batch) for line in lines) / took - 1
+
+
+def _batch_rule(seen: Sequence[Observed]) -> int | str:
+    """SEED's rule (half of all environments, at least those of an actor) if every batch kept to it; else the largest."""
+    for one in seen:
+        seed = max(one.envs_per_actor, one.actors * one.envs_per_actor // 2)
+        if abs(one.batch / seed - 1) >= 0.05:
+            return max(1, round(max(o.batch for o in seen)))
+    return "seed"
 
 
 def typical(values: Sequence[float]) -> tuple[float, float]:

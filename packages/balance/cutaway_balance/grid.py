@@ -183,9 +183,20 @@ def _row(points: list[Measured]) -> Row:
     }
     s = points[0].setting
     return Row(
-        s.actors, s.cpus, s.sm_percent, rate, max(0.0, rate - half), rate + half, len(good), cores, foreign,
-        gpu, cpu, rate / watts if watts else None, ", ".join(mark for mark, holds in marks.items() if holds),
-    )  # fmt: skip
+        s.actors,
+        s.cpus,
+        s.sm_percent,
+        rate,
+        max(0.0, rate - half),
+        rate + half,
+        len(good),
+        cores,
+        foreign,
+        gpu,
+        cpu,
+        rate / watts if watts else None,
+        ", ".join(mark for mark, holds in marks.items() if holds),
+    )
 
 
 def lines(rows: Sequence[Row]) -> list[str]:

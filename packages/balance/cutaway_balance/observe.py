@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,99 +245,130 @@ def mean(values: Iterable[float | None]) -> float | None:
     return None
 
 
+class Roles(NamedTuple):
+    """Processes by what they do."""
+
+    actors: list[Marks]
+    servers: list[Marks]
+    learners: list[Marks]
+
+
 def observe(path: Path) -> Observed:
     """Service times of a run of `cutaway_workloads.r2d2`, or of any program with the same operations in processes of the same roles:
     actors with `simulation`, an inference server with `inference`, a learner with `backpropagation`."""
     trace = read_run(path)
-    everything = read(trace)
-    actors, servers, learners = _roles(everything)
-    if not actors or not servers:
+    whole = read(trace)
+    every = _roles(whole)
+    if not every.actors or not every.servers:
         raise CutawayError(
             f"{path} does not have actors (operation simulation) and an inference server (operation inference) in separate processes, "
             "as the model needs; use `balance predict` with throughput points instead."
         )
-    times, amounts, _ = progress(actors, path)
+    times, amounts, _ = progress(every.actors, path)
     envs = max(1, int(np.median(amounts)))  # what an actor counts at once
-    kernels = _kernels(path, everything)
-    # Steps between the first training and the last one: not blurred by how many fit into the window.
-    trained = np.sort(_all(learners, "backpropagation")[:, 0])
-    per_train = 0.0
-    if len(trained) > 1:
-        between = amounts[(times > trained[0]) & (times <= trained[-1])]
-        per_train = float(np.sum(between)) / (len(trained) - 1)
 
     window = steady(times, amounts)
-    everything = [m.inside(window) for m in everything]
-    actors, servers, learners = _roles(everything)
+    inside = [m.inside(window) for m in whole]
+    kept = _roles(inside)
     steps = float(np.sum(amounts[(times >= window.start) & (times <= window.end)]))
-    batches = len(_all(servers, "inference"))
-    if not batches or not steps:
-        raise CutawayError(
-            f"{path} has no complete inference in its steady part; record longer."
-        )
-    if any(np.isnan(m.cpu) for m in (*actors, *servers)):
-        raise CutawayError(
-            f"{path} has too few samples of the CPU clocks; record longer."
-        )
-    others = foreign(everything, window)
-    busy = (
-        float(np.nansum([m.cpu for m in everything])) / (window.end - window.start)
-        + others
-    )
-    cpus = trace.about.get("cpus")
-    full = busy > FULL * (cpus if isinstance(cpus, int) else os.cpu_count() or 1)
-    slept, woken = PROMPT_FULL if full else PROMPT
+    batches = len(_all(kept.servers, "inference"))
+    _check_enough(path, kept, steps, batches)
+    others = foreign(inside, window)
+    busy = _cores_busy(inside, window) + others
+    slept, woken = PROMPT_FULL if _is_full(trace, busy) else PROMPT
 
-    simulated = _length(_all(actors, "simulation")) / envs
-    cpu = sum(m.cpu for m in actors) / steps
+    kernels = _kernels(path, whole)
+    simulated = _length(_all(kept.actors, "simulation")) / envs
+    cpu = sum(m.cpu for m in kept.actors) / steps
     step = min(_quantile(simulated, 0.25), cpu)  # time without a core is no CPU time
     cv, error = _spread(simulated)
-    training = _length(_all(learners, "backpropagation"))
-    asleep = np.concatenate(
-        [_NONE, *(m.first_sleeps(m.of("backpropagation")) for m in learners)]
-    )
-    asleep = _length(asleep[~np.isnan(asleep[:, 0])])
-    if len(asleep):
-        train_device = Time(_quantile(asleep, slept), *_spread(asleep))
-    else:
-        train_device = Time()
-    used = sum(m.cpu for m in learners)
+    of_batch = sum(m.cpu for m in kept.servers) / batches
     return Observed(
-        actors=len(actors),
+        actors=len(kept.actors),
         envs_per_actor=envs,
         batch=steps / batches,
         env_step=Time(step, cv, error),
         overhead=Time((cpu - step) * envs, 0.0, error),
-        server=_server(
-            servers,
-            sum(m.cpu for m in servers) / batches,
-            kernels.get("inference"),
-            slept,
-        ),
-        latency=_latency(actors, servers, woken),
-        train_host=Time(used / len(training), *_spread(training))
-        if len(training)
-        else Time(),
-        train_device=Time(kernels["backpropagation"])
-        if "backpropagation" in kernels
-        else train_device,
-        steps_per_train=per_train,
+        server=_server(kept.servers, of_batch, kernels.get("inference"), slept),
+        latency=_latency(kept.actors, kept.servers, woken),
+        train_host=_train_host(kept.learners),
+        train_device=_train_device(kept.learners, kernels, slept),
+        steps_per_train=_steps_per_train(every.learners, times, amounts),
         steps_per_s=window.rate,
         busy=busy,
         foreign=others,
     )
 
 
-def _roles(everything: Sequence[Marks]) -> tuple[list[Marks], list[Marks], list[Marks]]:
+def _roles(everything: Sequence[Marks]) -> Roles:
     """Actors, inference servers and learners, by the operations they have."""
-    learners = [m for m in everything if "backpropagation" in m.spans]
-    others = [m for m in everything if "backpropagation" not in m.spans]
-    servers = [m for m in others if "inference" in m.spans]
-    return (
-        [m for m in others if "simulation" in m.spans and "inference" not in m.spans],
-        servers,
-        learners,
-    )
+    found = Roles([], [], [])
+    for marks in everything:
+        if "backpropagation" in marks.spans:
+            found.learners.append(marks)
+        elif "inference" in marks.spans:
+            found.servers.append(marks)
+        elif "simulation" in marks.spans:
+            found.actors.append(marks)
+    return found
+
+
+def _check_enough(path: Path, kept: Roles, steps: float, batches: int) -> None:
+    if not batches or not steps:
+        raise CutawayError(
+            f"{path} has no complete inference in its steady part; record longer."
+        )
+    if any(np.isnan(m.cpu) for m in (*kept.actors, *kept.servers)):
+        raise CutawayError(
+            f"{path} has too few samples of the CPU clocks; record longer."
+        )
+
+
+def _cores_busy(inside: Sequence[Marks], window: Steady) -> float:
+    """How many cores the program itself kept busy."""
+    used = float(np.nansum([m.cpu for m in inside]))
+    return used / (window.end - window.start)
+
+
+def _is_full(trace: Trace, busy: float) -> bool:
+    """Whether hardly a core was free."""
+    cpus = trace.about.get("cpus")
+    if not isinstance(cpus, int):
+        cpus = os.cpu_count() or 1
+    return busy > FULL * cpus
+
+
+def _steps_per_train(learners: Sequence[Marks], times: Array, amounts: Array) -> float:
+    """Counted between the first training and the last one, so that it does not matter how many fit into the window."""
+    trained = np.sort(_all(learners, "backpropagation")[:, 0])
+    if len(trained) < 2:
+        return 0.0
+    between = amounts[(times > trained[0]) & (times <= trained[-1])]
+    return float(np.sum(between)) / (len(trained) - 1)
+
+
+def _train_host(learners: Sequence[Marks]) -> Time:
+    training = _length(_all(learners, "backpropagation"))
+    if not len(training):
+        return Time()
+    used = sum(m.cpu for m in learners)
+    return Time(used / len(training), *_spread(training))
+
+
+def _train_device(
+    learners: Sequence[Marks], kernels: Mapping[str, float], slept: float
+) -> Time:
+    """The kernels of a training step; without a GPU the sleep that stands for them."""
+    if "backpropagation" in kernels:
+        return Time(kernels["backpropagation"])
+    sleeps = [_NONE]
+    for marks in learners:
+        sleeps.append(marks.first_sleeps(marks.of("backpropagation")))
+    asleep = np.concatenate(sleeps)
+    asleep = _length(asleep[~np.isnan(asleep[:, 0])])
+    if not len(asleep):
+        return Time()
+    return Time(_quantile(asleep, slept), *_spread(asleep))
 
 
 def _kernels(path: Path, everything: Sequence[Marks]) -> dict[str, float]:

@@ -163,9 +163,20 @@ def measure(plan: Plan, setting: Setting, folder: Path) -> Measured:
     contaminated = foreign > 0.05 * len(cpus) + 0.05
     enough = rate.enough and code == 0
     result = Measured(
-        setting, rate.rate, rate.low, rate.high, rate.start, seconds, code, foreign, contaminated, enough,
-        own / seconds, *power, note,
-    )  # fmt: skip
+        setting,
+        rate.rate,
+        rate.low,
+        rate.high,
+        rate.start,
+        seconds,
+        code,
+        foreign,
+        contaminated,
+        enough,
+        own / seconds,
+        *power,
+        note,
+    )
     (folder / "point.json").write_text(json.dumps(asdict(result), indent=1) + "\n")
     return result
 

@@ -51,7 +51,9 @@ class Replayed:
     mean_batch: float = 0.0
 
 
-def replay(demands: Demands, machine: Machine, actors: int, steps: int, seed: int) -> Replayed:  # fmt: skip
+def replay(
+    demands: Demands, machine: Machine, actors: int, steps: int, seed: int
+) -> Replayed:
     """So many environment steps of the workload on a machine, the first quarter of which is not counted."""
     d, machine = demands.on(machine)
     made = _Trainer(d, actors, steps, np.random.default_rng(seed))
@@ -85,7 +87,12 @@ def _cpu(machine: Machine) -> _simulate.Cpu:
     )
 
 
-def _counted(passes: NDArray[np.float64], asked: NDArray[np.int64], found: _simulate.Replayed, d: Demands) -> Replayed:  # fmt: skip
+def _counted(
+    passes: NDArray[np.float64],
+    asked: NDArray[np.int64],
+    found: _simulate.Replayed,
+    d: Demands,
+) -> Replayed:
     first = int(_WARM_UP * len(passes))
     if len(passes) - first < 2:
         return Replayed()  # a batch that never fills

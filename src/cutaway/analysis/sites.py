@@ -162,28 +162,20 @@ def waits(run: Run) -> Table:
     threads = run.swept.thread_names
     ends = _Ends(run.trace)
     places = {(name.process, name.tid): i for i, name in enumerate(threads)}
-    rows = zip(
-        *(
-            table[key].tolist()
-            for key in ("process", "thread", "function", "on", "peer")
-        ),
-        strict=True,
-    )
-    found = [
-        ends.partners((process, threads[thread].tid), *wait)
-        for process, thread, *wait in rows
-    ]
+    keys = ("process", "thread", "function", "on", "peer")
+    processes, partners, among = [], [], []
+    for process, thread, *wait in zip(
+        *(table[key].tolist() for key in keys), strict=True
+    ):
+        found = ends.partners((process, threads[thread].tid), *wait)
+        at = {process for process, _ in found}
+        processes.append(only(at))
+        partners.append(only(places.get(end, UNKNOWN) for end in found))
+        among.append(",".join(map(str, sorted(at))))
     columns = {
-        "for_process": np.array(
-            [only(process for process, _ in partners) for partners in found], np.int64
-        ),
-        "for_thread": np.array(
-            [only(places.get(e, UNKNOWN) for e in partners) for partners in found],
-            np.int64,
-        ),
-        "among": objects(
-            [",".join(map(str, sorted({p for p, _ in partners}))) for partners in found]
-        ),
+        "for_process": np.array(processes, np.int64),
+        "for_thread": np.array(partners, np.int64),
+        "among": objects(among),
     }
     by = ("process", "thread", "operation", "function", "on", *columns)
     return (

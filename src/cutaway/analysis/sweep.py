@@ -236,9 +236,14 @@ def _prepare(
 
 
 def _sweep_once(
-    trace: Trace, seen: Sequence[_sweep.Devices], stages: Stages, leader: _Marks, lanes: Sequence[Bins], *,
+    trace: Trace,
+    seen: Sequence[_sweep.Devices],
+    stages: Stages,
+    leader: _Marks,
+    lanes: Sequence[Bins],
+    *,
     by_iteration: bool = False,
-) -> Swept:  # fmt: skip
+) -> Swept:
     native, threads = _prepare(trace, seen, with_past=not by_iteration)
     native.slice_by(int(by_iteration))  # `Slicing` in native/sweep/tables.h
     native.follow_leader(*leader, even_with_iterations=stages.by_first_work)

@@ -116,10 +116,16 @@ def patched() -> dict[str, Any]:
     _recorder.patch_wait(time.sleep, "time.sleep", "")
     _recorder.patch_wait(os.read, "os.read", "fd")
     return {
-        "sqrt": math.sqrt, "hypot": math.hypot, "isclose": math.isclose, "sleep": time.sleep, "read": os.read,
-        "numbers": array.array("d", [1.0]), "now": datetime.datetime(2020, 1, 1), "operation": cutaway.operation,
+        "sqrt": math.sqrt,
+        "hypot": math.hypot,
+        "isclose": math.isclose,
+        "sleep": time.sleep,
+        "read": os.read,
+        "numbers": array.array("d", [1.0]),
+        "now": datetime.datetime(2020, 1, 1),
+        "operation": cutaway.operation,
         "zeros": os.open("/dev/zero", os.O_RDONLY),
-    }  # fmt: skip
+    }
 
 
 def session(

@@ -78,8 +78,14 @@ except Exception as error:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("pid", type=int, metavar="PID", help="the process to record")
-    add("--for", dest="seconds", metavar="30s", type=checked(seconds), default=30.0,
-        help="record this long, then leave the program as it was (default: 30s; Ctrl-C ends it earlier)")  # fmt: skip
+    add(
+        "--for",
+        dest="seconds",
+        metavar="30s",
+        type=checked(seconds),
+        default=30.0,
+        help="record this long, then leave the program as it was (default: 30s; Ctrl-C ends it earlier)",
+    )
     add(
         "-o",
         "--output",
@@ -165,8 +171,11 @@ def _write_scripts(room: Path, options: Options) -> None:
         if file
     ]
     begin = BEGIN.format(
-        address=str(room / "door"), places=list(dict.fromkeys(places)), init=cutaway.__file__, options=options.to_text()
-    )  # fmt: skip
+        address=str(room / "door"),
+        places=list(dict.fromkeys(places)),
+        init=cutaway.__file__,
+        options=options.to_text(),
+    )
     (room / "begin.py").write_text(begin)
     (room / "line.py").write_text(LINE.format(begin=str(room / "begin.py")))
 

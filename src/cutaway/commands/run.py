@@ -31,8 +31,14 @@ HELP = "record a training program: a script, -m MODULE, or any command"
 
 # Stopping and continuing reach the child from the terminal as they reach us; these we pass on.
 FORWARDED = {
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
-}  # fmt: skip
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+}
 SENT_BY_KERNEL = 0x80  # si_code of what a terminal sends to the whole group: the child has it already
 
 

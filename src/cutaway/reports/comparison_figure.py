@@ -104,8 +104,12 @@ def drawn(groups: Sequence[Group]) -> Picture:
 
 
 def _panel(
-    canvas: _Canvas, top: float, title: str, stacks: Sequence[list[_Part]], places: Sequence[float],
-) -> None:  # fmt: skip
+    canvas: _Canvas,
+    top: float,
+    title: str,
+    stacks: Sequence[list[_Part]],
+    places: Sequence[float],
+) -> None:
     """One column a run."""
     most = max(map(_height, stacks)) or 1.0
     foot = top + 20 + LOW

@@ -46,10 +46,14 @@ def _others_twice(known: WhatIf) -> list[Change]:
 
 BOUNDS = {
     "straggler": Bound("if their work were even", False, _even),
-    "simulation-bound-workers": Bound("if it took half the time", True, _half("simulation")),
-    "inference-bound-server": Bound("if it took half the time", True, _half("inference")),
+    "simulation-bound-workers": Bound(
+        "if it took half the time", True, _half("simulation")
+    ),
+    "inference-bound-server": Bound(
+        "if it took half the time", True, _half("inference")
+    ),
     "trainer-starved": Bound("if samples came twice as fast", False, _others_twice),
-}  # fmt: skip
+}
 
 
 def replayed(run: Run, digest: Digest, verdict: Verdict) -> Verdict:

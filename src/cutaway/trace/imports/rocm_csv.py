@@ -26,10 +26,27 @@ from cutaway.vocabulary import DeviceKind
 
 _INSTANCE = re.compile(r"\[\d+\]\Z")
 _ABOUT = {
-    "Dispatch_ID", "Kernel_Name", "GPU_ID", "Queue_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup",
-    "Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR", "SGPR", "wave_size", "obj", "Start_Timestamp", "End_Timestamp",
-    "PID", "Kernel_ID", "Correlation_ID", "Node_ID", "Agent_ID",
-}  # fmt: skip
+    "Dispatch_ID",
+    "Kernel_Name",
+    "GPU_ID",
+    "Queue_ID",
+    "Grid_Size",
+    "Workgroup_Size",
+    "LDS_Per_Workgroup",
+    "Scratch_Per_Workitem",
+    "Arch_VGPR",
+    "Accum_VGPR",
+    "SGPR",
+    "wave_size",
+    "obj",
+    "Start_Timestamp",
+    "End_Timestamp",
+    "PID",
+    "Kernel_ID",
+    "Correlation_ID",
+    "Node_ID",
+    "Agent_ID",
+}
 _LARGEST_FIELD = 1 << 20
 _NOTE = "times are those of kernels run alone, several times each, to read their counters; see docs/counters.md"
 
