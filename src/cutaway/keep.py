@@ -152,7 +152,10 @@ class Keeper:
 
     def _past(self, process: ProcessTrace) -> _sweep.Past:
         if process.folder not in self._pasts:
-            state = process.past.state if process.past else NOTHING
+            if process.past:
+                state = process.past.state
+            else:
+                state = NOTHING
             self._pasts[process.folder] = _sweep.Past(
                 process.native(), self._bins(), state
             )
@@ -177,7 +180,10 @@ class Keeper:
         positions = dict(
             zip([*threads, process.log.sample_stream], past.positions(), strict=True)
         )
-        offset = process.past.offset if process.past else 0
+        if process.past:
+            offset = process.past.offset
+        else:
+            offset = 0
         for block in process.blocks:
             seq, taken = positions.get(int(block["thread"]), (0, 0))
             if (int(block["seq"]), int(block["count"]) - 1) >= (seq, taken):

@@ -80,7 +80,10 @@ def run(plan: Plan, folder: Path, tell: Tell, retries: int = 2) -> list[Measured
     results = list[Measured]()
     for number, setting in enumerate(wanted, 1):
         stored = folder / setting.name / "point.json"
-        known = point.load(stored) if stored.exists() else None
+        if stored.exists():
+            known = point.load(stored)
+        else:
+            known = None
         if known is None or known.exit:
             known = _measure(plan, setting, folder / setting.name, retries)
         results.append(known)

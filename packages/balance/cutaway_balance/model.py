@@ -186,7 +186,10 @@ def _device_seconds(demands: Demands, machine: Machine, batch: float) -> float:
         trains = 1 / d.steps_per_train
     else:
         trains = 0.0
-    answering = d.device(batch) / batch if batch else 0.0
+    if batch:
+        answering = d.device(batch) / batch
+    else:
+        answering = 0.0
     return answering + trains * d.train_device.mean
 
 

@@ -275,7 +275,10 @@ def observe(path: Path) -> Observed:
     _check_enough(path, kept, steps, batches)
     others = foreign(inside, window)
     busy = _cores_busy(inside, window) + others
-    slept, woken = PROMPT_FULL if _is_full(trace, busy) else PROMPT
+    if _is_full(trace, busy):
+        slept, woken = PROMPT_FULL
+    else:
+        slept, woken = PROMPT
 
     kernels = _kernels(path, whole)
     simulated = _length(_all(kept.actors, "simulation")) / envs

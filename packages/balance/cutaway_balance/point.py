@@ -279,7 +279,10 @@ def _from_run(
         return Steady(), str(error), foreign, (None, None)
     found = steady(times, amounts)
     shifted = replace(found, start=found.start - times[0], end=found.end - times[0])
-    note = "" if unit == "steps" else f"counted in {unit}"
+    if unit == "steps":
+        note = ""
+    else:
+        note = f"counted in {unit}"
     return shifted, note, observe.foreign(everything, found), observe.power(trace)
 
 

@@ -71,7 +71,10 @@ def _enough(points: Mapping[int, float]) -> int:
 
 def _require(source: Source, least: int) -> None:
     if len(source.points()) < least:
-        why = f" ({source.why_not})" if source.why_not else ""
+        if source.why_not:
+            why = f" ({source.why_not})"
+        else:
+            why = ""
         raise CutawayError(
             f"This needs at least {least} measured numbers of actors, or a run that can be replayed{why}."
         )

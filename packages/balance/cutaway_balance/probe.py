@@ -71,7 +71,10 @@ def here() -> Machine:
     """This machine: the CPUs this process may use, and which of them share a core."""
     cpus = os.sched_getaffinity(0)
     cores = {siblings(cpu) for cpu in cpus}
-    smt_yield = 1.2 if len(cpus) > len(cores) else 1.0
+    if len(cpus) > len(cores):
+        smt_yield = 1.2
+    else:
+        smt_yield = 1.0
     return Machine(
         os.uname().nodename, cores=len(cores), threads=len(cpus), smt_yield=smt_yield
     )

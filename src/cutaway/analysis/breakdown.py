@@ -247,7 +247,10 @@ def _first_steady_iterations(swept: Swept) -> NDArray[np.int64]:
     ends_startup = found["known"] == swept.pace.own_steady[found["process"]]
     process, row = np.unique(found["process"][ends_startup], return_index=True)
     number = found["number"][ends_startup].astype(np.int64)
-    leading = number[0] if len(number) else NO_ITERATION
+    if len(number):
+        leading = number[0]
+    else:
+        leading = NO_ITERATION
     out = np.full(len(swept.pace.own_steady), leading, np.int64)
     out[np.unique(found["process"])] = NO_ITERATION
     out[process] = number[row]

@@ -126,7 +126,10 @@ def device_use(run: Run) -> Use | None:
     table = counters(run)
     total_ns = int(table["ns"].sum())
     total = int(table["count"].sum())
-    weight = table["ns"] if total_ns else table["count"]
+    if total_ns:
+        weight = table["ns"]
+    else:
+        weight = table["count"]
     return Use(
         replayed=is_replayed(run),
         kernels=total,

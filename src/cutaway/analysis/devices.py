@@ -91,7 +91,10 @@ class DeviceWork:
         queries = []
         titles = []
         for ask in asked:
-            named = processes if "operation" in ask.by else []
+            if "operation" in ask.by:
+                named = processes
+            else:
+                named = []
             ids, shown = self._titles(named, ask.title)
             by = sum(_BY[name] for name in ask.by)
             edges = np.clip(np.asarray(ask.edges), 0, None).astype(np.uint64)

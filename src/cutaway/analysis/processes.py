@@ -106,7 +106,10 @@ def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
         given and given != "env worker"
     ):  # which the recorder guesses from what frameworks do
         return given
-    worker = "" if root and roots == 1 else "env worker"
+    if root and roots == 1:
+        worker = ""
+    else:
+        worker = "env worker"
     if "backpropagation" in operations:
         return "learner"
     if "simulation" in operations:

@@ -387,7 +387,10 @@ def _add(
 def ordered_threads(process: ProcessTrace, callers: Sequence[int]) -> list[int]:
     """All threads of a process; those that its past knows come first, in its order. -1 - tid stands for one of the `callers` (of
     the accelerator's API) that recorded nothing else."""
-    known = process.past.threads if process.past else ()
+    if process.past:
+        known = process.past.threads
+    else:
+        known = ()
     recorded = sorted({*process.threads, *process.log.threads} - {*known})
     tids = {
         info.tid if (info := process.log.threads.get(id)) else 0

@@ -187,7 +187,10 @@ def totals(pairs: Iterable[tuple[K, N]]) -> dict[K, N]:
     """
     out: dict[K, N] = {}
     for key, value in pairs:
-        out[key] = out[key] + value if key in out else value
+        if key in out:
+            out[key] = out[key] + value
+        else:
+            out[key] = value
     return out
 
 

@@ -68,7 +68,10 @@ def main() -> None:
         )
 
     def hot_and_cold(kind: str) -> tuple[Cost, Cost]:
-        calls = HOT_WAITS if "wait" in kind else HOT_CALLS
+        if "wait" in kind:
+            calls = HOT_WAITS
+        else:
+            calls = HOT_CALLS
         junk = bytearray(COLD_BYTES)
 
         def once() -> float:

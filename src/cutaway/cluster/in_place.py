@@ -119,7 +119,10 @@ def summary(part: Path, shift: int, steady: int, over: int, origin: int) -> list
         )
         last = last_work_of(process)
         until = min((t for t in (over, last[1]) if t), default=1 << 62)
-        past = None if whole else keeper.fold(process, until)
+        if whole:
+            past = None
+        else:
+            past = keeper.fold(process, until)
         if past:
             state = past_file.to_bytes(replace(past, last_work=last))
             pieces.append((f"{process.folder.name}/{past_file.NAME}", 0, state))

@@ -89,7 +89,10 @@ def copy_part(
         else:
             at = 0
         at = 0 if at > size else at  # it was written anew
-        draft = copy if at else copy.with_name(f".{copy.name}")
+        if at:
+            draft = copy
+        else:
+            draft = copy.with_name(f".{copy.name}")
         with draft.open("ab" if at else "wb") as file:
             while at < size and (piece := read(name, at)):
                 file.write(piece)
@@ -106,7 +109,10 @@ def main(part: Path, target: Path) -> None:
     with locked(part, LOCK) as only:
         quiet = 0.0
         while only and quiet < _PATIENCE_S:
-            quiet = 0.0 if move(part, target) else quiet + _EVERY_S
+            if move(part, target):
+                quiet = 0.0
+            else:
+                quiet = quiet + _EVERY_S
             time.sleep(_EVERY_S)
         if only:
             clean(part)

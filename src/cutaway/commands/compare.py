@@ -80,7 +80,10 @@ def run(args: argparse.Namespace) -> None:
     if args.explain:
         before, after = args.explain
         why = explain(by_path[before], by_path[after])
-    sentences = comparison.sentences(why) if why else []
+    if why:
+        sentences = comparison.sentences(why)
+    else:
+        sentences = []
     lines = [*comparison.table(groups, base), "", *comparison.transitions(groups)]
     picture = comparison_figure.drawn(groups)
     for figure in args.figure:

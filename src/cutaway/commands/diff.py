@@ -171,7 +171,10 @@ def _first(diff: Diff) -> str:
     more = f"{change} {'more' if diff.change.value > 0 else 'less'}"
     if change == "0.0%":
         more = "the same"
-    times = diff.a_ns / diff.b_ns if diff.b_ns else 1.0
+    if diff.b_ns:
+        times = diff.a_ns / diff.b_ns
+    else:
+        times = 1.0
     if times >= 1.1:
         fast = f", {times:.2f} times as fast"
     else:

@@ -99,7 +99,10 @@ def write_exit(path: Path, status: int) -> None:
     else:
         ended = {"code": code}
     kills = memory_limit().get("oom_kills")
-    counted = {} if kills is None else {"oom_kills": kills}
+    if kills is None:
+        counted = {}
+    else:
+        counted = {"oom_kills": kills}
     _write(path / "exit.json", {**ended, "t": time.monotonic_ns(), **counted})
 
 

@@ -125,7 +125,10 @@ class Reader:
                 power["cpu"] = round(
                     (sum(packages) - self._last[1]) * 1000 / (now - self._last[0]), 3
                 )
-            self._last = (now, sum(packages)) if packages else None
+            if packages:
+                self._last = (now, sum(packages))
+            else:
+                self._last = None
         return entry | ({"power": power} if power else {})
 
 

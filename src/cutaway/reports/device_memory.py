@@ -62,8 +62,14 @@ def _remedy(row: dict[str, Any], free: int) -> str:
 
 def _refusal(row: dict[str, Any], more: int) -> str:
     place = text.place(row["file"], row["line"])
-    at = f" at {text.shorten(place, 60)}" if place else ""
-    again = f" ({more} more after that)" if more else ""
+    if place:
+        at = f" at {text.shorten(place, 60)}"
+    else:
+        at = ""
+    if more:
+        again = f" ({more} more after that)"
+    else:
+        again = ""
     return (
         f"{device_name(row['device'])} refused {text.size(row['size'])}{at}{again}: it had {text.size(row['left'])} left, "
         f"and PyTorch had reserved {text.size(row['reserved'])}. See who has it with --by device-memory."

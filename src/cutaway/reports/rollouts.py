@@ -85,9 +85,10 @@ def _batch(found: Rollouts) -> list[str]:
 def _ready(found: Rollouts) -> list[str]:
     if found.queue is None:
         return []
-    empty = (
-        f", empty {percent(found.queue_empty)} of the time" if found.queue_empty else ""
-    )
+    if found.queue_empty:
+        empty = f", empty {percent(found.queue_empty)} of the time"
+    else:
+        empty = ""
     return [f"{found.queue:.1f} samples ready for the trainer{empty}"]
 
 

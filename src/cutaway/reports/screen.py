@@ -165,7 +165,10 @@ def _state(run: LiveRun, view: View) -> str:
 def _pace(run: LiveRun, p: Printer) -> Text:
     """Steps a second, now and as a sparkline."""
     rate = run.steps_per_second()
-    shown = "–" if rate is None else text.number(rate)
+    if rate is None:
+        shown = "–"
+    else:
+        shown = text.number(rate)
     line = p.text(f"steps/s  {shown} ", "bold")
     line.append_text(p.text(_spark(run, p), colour("backpropagation", [])))
     main = run.main()
@@ -323,7 +326,10 @@ def _inside(process: LiveProcess, p: Printer, room: int) -> Group:
         table.add_row(
             p.text(text.operation(name), colour(name, list(sums))), *map(p.text, shares)
         )
-    role = f", {process.role}" if process.role else ""
+    if process.role:
+        role = f", {process.role}"
+    else:
+        role = ""
     return Group(
         p.text(
             f"{process.name} (pid {process.trace.pid}{role}), last {WINDOW_S} s", "bold"

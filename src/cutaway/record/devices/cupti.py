@@ -56,7 +56,10 @@ def environment(present: dict[str, str]) -> dict[str, str]:
     ours = str(library.path())
     if present.get(INJECTION, ours) != ours:
         return {}
-    wheel = None if CUPTI in present else wheel_library()
+    if CUPTI in present:
+        wheel = None
+    else:
+        wheel = wheel_library()
     return {INJECTION: ours} | ({CUPTI: str(wheel)} if wheel else {})
 
 

@@ -58,7 +58,10 @@ class Windows:
         self._wanted.set()
         self._thread.join()
         total = time.monotonic_ns() - self._started
-        share = 100 * self._covered / total if total else 0.0
+        if total:
+            share = 100 * self._covered / total
+        else:
+            share = 0.0
         covered = f"{share:.1f} % of {total / 1e9:.1f} s"
         _recorder.note(
             f"{self._name} recorded device work in windows that cover {covered}"

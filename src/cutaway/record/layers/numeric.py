@@ -37,7 +37,10 @@ def _apply_numpy(numpy: Any) -> None:
         numpy.ndarray, "ndarray", LAYER, LARGE, ("__getitem__", "__setitem__")
     )
     for name, value in list(vars(native).items()):
-        least = LARGE_MATRIX if name in _PRODUCTS else LARGE
+        if name in _PRODUCTS:
+            least = LARGE_MATRIX
+        else:
+            least = LARGE
         if isinstance(value, numpy.ufunc) or name in _FUNCTIONS or name in _PRODUCTS:
             _recorder.patch_sized(value, f"numpy.{value.__name__}", LAYER, least)
     for name in _METHODS:

@@ -86,5 +86,8 @@ def _package(file: str, loops: set[str]) -> str:
         cloned = (name for name in loops if f"/{name.replace('.', '/')}/" in file)
         return next(cloned, "")
     names = inside.split("/")
-    parts = names[:2] if names[0] == "ray" else names[:1]
+    if names[0] == "ray":
+        parts = names[:2]
+    else:
+        parts = names[:1]
     return ".".join(parts).removesuffix(".py")

@@ -25,7 +25,10 @@ def processes(run: Run, steady: Run) -> tuple[Process, ...]:
     layers: list[Counter[str]] = [Counter() for _ in rows]
     for cell in steady.breakdown(by=("process", "operation", "layer")):
         layers[cell["process"]][cell["layer"]] += cell["ns"]
-        worked = cell["ns"] if cell["layer"] != "wait" else 0
+        if cell["layer"] != "wait":
+            worked = cell["ns"]
+        else:
+            worked = 0
         operations[cell["process"]][cell["operation"]] += worked
     queued = queued_shares(steady)
     work = work_in_halves(steady)

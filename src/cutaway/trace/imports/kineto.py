@@ -251,7 +251,10 @@ def _numbers(texts: list[str], column: Ints, free: int) -> Ints:
             and len(value) <= 10
             and int(value) < free
         )
-        numbers[text] = int(value) if fits else free + count
+        if fits:
+            numbers[text] = int(value)
+        else:
+            numbers[text] = free + count
     return numbers[column]
 
 
