@@ -135,17 +135,30 @@ void Decoder::write_api(const CUpti_ActivityAPI& call, CUpti_CallbackDomain doma
   Sink::get().write(record, clock_);
 }
 
+template <typename Activity>
+DeviceRecord Decoder::piece_of(const Activity& activity, DeviceKind kind, const std::string& name) {
+  DeviceRecord record{};
+  record.start = activity.start;
+  record.end = activity.end;
+  record.correlation = activity.correlationId;
+  record.name = Sink::get().name(name);
+  record.stream = activity.streamId;
+  record.operation = operation_of(activity.correlationId);
+  record.kind = kind;
+  return record;
+}
+
+template <typename Activity>
+DeviceRecord Decoder::work_of(const Activity& activity, DeviceKind kind, const std::string& name) {
+  DeviceRecord record = piece_of(activity, kind, name);
+  record.device = activity.deviceId;
+  record.graph = activity.graphId;
+  return record;
+}
+
 void Decoder::write_kernel(const CUpti_ActivityKernel9& kernel) {
   const std::string& name = kernel_name(kernel.name);
-  DeviceRecord record{};
-  record.start = kernel.start;
-  record.end = kernel.end;
-  record.correlation = kernel.correlationId;
-  record.name = Sink::get().name(name);
-  record.device = kernel.deviceId;
-  record.stream = kernel.streamId;
-  record.graph = kernel.graphId;
-  record.operation = operation_of(kernel.correlationId);
+  DeviceRecord record = work_of(kernel, begins(name, "nccl") ? kCollective : kKernel, name);
   const int32_t grid[] = {kernel.gridX, kernel.gridY, kernel.gridZ};
   const int32_t block[] = {kernel.blockX, kernel.blockY, kernel.blockZ};
   for (int i = 0; i < 3; ++i) {
@@ -155,67 +168,31 @@ void Decoder::write_kernel(const CUpti_ActivityKernel9& kernel) {
   record.registers = kernel.registersPerThread;
   record.shared_static = static_cast<uint32_t>(kernel.staticSharedMemory);
   record.shared_dynamic = static_cast<uint32_t>(kernel.dynamicSharedMemory);
-  record.kind = begins(name, "nccl") ? kCollective : kKernel;
   Sink::get().write(record, clock_);
 }
 
 template <typename Copy>
 void Decoder::write_copy(const Copy& copy, const char* name, uint8_t detail) {
-  DeviceRecord record{};
-  record.start = copy.start;
-  record.end = copy.end;
-  record.correlation = copy.correlationId;
+  DeviceRecord record = work_of(copy, kMemcpy, name);
   record.bytes = copy.bytes;
-  record.name = Sink::get().name(name);
-  record.device = copy.deviceId;
-  record.stream = copy.streamId;
-  record.graph = copy.graphId;
-  record.operation = operation_of(copy.correlationId);
-  record.kind = kMemcpy;
   record.detail = detail;
   Sink::get().write(record, clock_);
 }
 
 void Decoder::write_set(const CUpti_ActivityMemset4& set) {
-  DeviceRecord record{};
-  record.start = set.start;
-  record.end = set.end;
-  record.correlation = set.correlationId;
+  DeviceRecord record = work_of(set, kMemset, "memset");
   record.bytes = set.bytes;
-  record.name = Sink::get().name("memset");
-  record.device = set.deviceId;
-  record.stream = set.streamId;
-  record.graph = set.graphId;
-  record.operation = operation_of(set.correlationId);
-  record.kind = kMemset;
   Sink::get().write(record, clock_);
 }
 
 // A whole graph as one piece of work, where the nodes are not recorded one by one.
 void Decoder::write_graph(const CUpti_ActivityGraphTrace& graph) {
-  DeviceRecord record{};
-  record.start = graph.start;
-  record.end = graph.end;
-  record.correlation = graph.correlationId;
-  record.name = Sink::get().name("graph " + std::to_string(graph.graphId));
-  record.device = graph.deviceId;
-  record.stream = graph.streamId;
-  record.graph = graph.graphId;
-  record.operation = operation_of(graph.correlationId);
-  record.kind = kKernel;
-  Sink::get().write(record, clock_);
+  const std::string name = "graph " + std::to_string(graph.graphId);
+  Sink::get().write(work_of(graph, kKernel, name), clock_);
 }
 
 void Decoder::write_sync(const CUpti_ActivitySynchronization& sync) {
-  DeviceRecord record{};
-  record.start = sync.start;
-  record.end = sync.end;
-  record.correlation = sync.correlationId;
-  record.name = Sink::get().name(sync_name(sync.type));
-  record.stream = sync.streamId;
-  record.operation = operation_of(sync.correlationId);
-  record.kind = kSync;
-  Sink::get().write(record, clock_);
+  Sink::get().write(piece_of(sync, kSync, sync_name(sync.type)), clock_);
 }
 
 void Decoder::write_overhead(const CUpti_ActivityOverhead& overhead) {

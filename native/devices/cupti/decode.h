@@ -25,6 +25,11 @@ class Decoder {
   void write_kernel(const CUpti_ActivityKernel9& kernel);
   template <typename Copy>
   void write_copy(const Copy& copy, const char* name, uint8_t detail);
+  // What every piece of device work has; and what those have that ran on a device.
+  template <typename Activity>
+  DeviceRecord piece_of(const Activity& activity, DeviceKind kind, const std::string& name);
+  template <typename Activity>
+  DeviceRecord work_of(const Activity& activity, DeviceKind kind, const std::string& name);
   void write_set(const CUpti_ActivityMemset4& set);
   void write_graph(const CUpti_ActivityGraphTrace& graph);
   void write_sync(const CUpti_ActivitySynchronization& sync);

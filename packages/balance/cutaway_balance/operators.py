@@ -74,7 +74,10 @@ def _gemm(m: int, n: int, k: int, batch: int, dtype: str, bias: Shape | None) ->
 
 def _product(op: Operator) -> Cost:
     """A matrix product, perhaps batched. `addmm` and `baddbmm` add it to their first input."""
-    bias = op.shapes[0] if "add" in op.name else None
+    if "add" in op.name:
+        bias = op.shapes[0]
+    else:
+        bias = None
     first = 0 if bias is None else 1
     *batch, m, k = op.shapes[first]
     return _gemm(m, op.shapes[first + 1][-1], k, prod(batch), op.types[first], bias)

@@ -170,7 +170,10 @@ def probe(rounds: int = ROUNDS, burst: float = BURST) -> Probed:
         if len(cores) > 1:
             wake.append((turn(first, cores[1]) - turn(first, first)) / 2)
     together = median(smt) if smt else None
-    lost = max(0.0, median(wake)) if wake else 0.0
+    if wake:
+        lost = max(0.0, median(wake))
+    else:
+        lost = 0.0
     return Probed(
         machine.cores,
         machine.threads,

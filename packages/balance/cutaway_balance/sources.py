@@ -63,7 +63,10 @@ class Source:
         found = []
         for row in fresh or rows:
             actors = row.actors or 1
-            by = known if fresh else known.without(actors)
+            if fresh:
+                by = known
+            else:
+                by = known.without(actors)
             at = replace(self.machine, foreign=row.foreign_cores).limited_to(row.cpus)
             try:
                 found.append(

@@ -84,7 +84,10 @@ def breakdown(
     backpropagation  1200
     inference         600
     """
-    by = (by,) if isinstance(by, str) else tuple(by)
+    if isinstance(by, str):
+        by = (by,)
+    else:
+        by = tuple(by)
     unknown = [name for name in by if name not in (*DIMENSIONS, "iteration")]
     if unknown:
         raise CutawayError(

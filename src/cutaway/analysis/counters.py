@@ -158,11 +158,10 @@ def _row(operation: str, kernel: str, measured: Measured) -> tuple[Any, ...]:
         "bytes_accessed" in values
     ):  # counts on-chip memory, and copies that go on meanwhile
         moved = nan
+    tflops = gbs = nan
     if measured.ns:
         tflops = flops / measured.ns / 1e3
-    else:
-        tflops = nan
-    gbs = moved / measured.ns if measured.ns else nan
+        gbs = moved / measured.ns
     each = [amount / measured.count for amount in amounts]
     return (operation, kernel, measured.count, measured.ns, *shares, *each, tflops, gbs)
 

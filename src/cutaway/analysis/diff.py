@@ -121,7 +121,10 @@ class _Side:
 def diff(a: list[Run], b: list[Run]) -> Diff:
     """Compares run(s) `b` with run(s) `a`."""
     iterate = all(len(run.by_iteration) for run in (*a, *b))
-    measure = _iterations if iterate else _whole
+    if iterate:
+        measure = _iterations
+    else:
+        measure = _whole
     found = [measure(run) for run in a], [measure(run) for run in b]
     keys = sorted(set().union(*(units.cells for units in (*found[0], *found[1]))))
     before, after = (_side(units, keys) for units in found)
@@ -273,7 +276,10 @@ def _cells(
         change = Estimate(b - a)
         if bounds is not None:
             change = Estimate(b - a, float(bounds[0][at]), float(bounds[1][at]))
-        share = (b - a) / whole if whole else math.nan
+        if whole:
+            share = (b - a) / whole
+        else:
+            share = math.nan
         rows.append((*key, a, b, b - a, change.low, change.high, change.certain, share))
     rows.sort(key=lambda row: -abs(row[6]))
     figures = ("a_ns", "b_ns", "change_ns", "low_ns", "high_ns", "certain", "share")

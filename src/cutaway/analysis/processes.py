@@ -196,7 +196,8 @@ def threads(run: Run) -> Table:
     rows = []
     for index, (name, carries, *times, has_cpu, measured) in enumerate(found):
         cpu, runqueue = metered[name.process].get(name.tid, (0, 0))
-        cpu = max(cpu, measured) if has_cpu else cpu
+        if has_cpu:
+            cpu = max(cpu, measured)
         rows.append(
             (
                 name.process,

@@ -315,7 +315,10 @@ def _held(found: dict[str, Any]) -> Held:
     whole = found["run"]
     first = whole["cpu_first"]
     last = whole["cpu_last"]
-    span = (first, last) if first <= last else None
+    if first <= last:
+        span = (first, last)
+    else:
+        span = None
     return Held(_parts(masks, "had"), whole.get("overlap"), span)
 
 

@@ -38,7 +38,10 @@ class Table:
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise ValueError(f"columns of different lengths: {sorted(lengths)}")
-        self._length = lengths.pop() if lengths else 0
+        if lengths:
+            self._length = lengths.pop()
+        else:
+            self._length = 0
 
     @classmethod
     def from_rows(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:

@@ -131,7 +131,8 @@ def spell_in_ascii() -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    words = sys.argv[1:] if words is None else words
+    if words is None:
+        words = sys.argv[1:]
     try:
         return _main(words)
     except ImportError as error:

@@ -282,7 +282,10 @@ def _memory(found: MemoryChange | None) -> list[str]:
     """One sentence if B has more or less memory than A; the line that most of it is kept at, if that is known."""
     if found is None or not found.beyond:
         return []
-    more = "more" if found.change > 0 else "less"
+    if found.change > 0:
+        more = "more"
+    else:
+        more = "less"
     sentence = f"B keeps {size(abs(found.change))} {more} than A ({size(found.a)} to {size(found.b)} at the peak)"
     same = [line for line in found.lines if line["change"] * found.change > 0]
     if same and abs(same[0]["change"]) >= NAMED * abs(found.change):

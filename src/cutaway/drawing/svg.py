@@ -52,7 +52,7 @@ class Picture:
     ) -> None:
         """A filled box; pointing at it shows its title."""
         size = {"x": x, "y": y, "width": width, "height": height}
-        opacity = None if strength == 1 else strength
+        opacity = _opacity(strength)
         shape = tag("rect", *titled(title), **size, fill=fill, fill_opacity=opacity)
         self.shapes.append(shape)
 
@@ -139,7 +139,7 @@ class Fluid:
             "width": share(width),
             "height": height,
         }
-        opacity = None if strength == 1 else strength
+        opacity = _opacity(strength)
         own = _filling(fill)
         if not words:
             shape = tag("rect", *titled(title), **where, **own, fill_opacity=opacity)
@@ -153,7 +153,10 @@ class Fluid:
             **own,
             fill_opacity=opacity,
         )
-        kind = "inside" if strength > 0.75 else "within"
+        if strength > 0.75:
+            kind = "inside"
+        else:
+            kind = "within"
         said = tag("text", words, x=5, y=height / 2 + 4, class_=kind)
         self.shapes.append(tag("svg", ground, said, **where))
 
@@ -228,6 +231,13 @@ def share(of_one: float) -> str:
     return f"{100 * of_one:.3f}".rstrip("0").rstrip(".") + "%"
 
 
+def _opacity(strength: float) -> float | None:
+    """Nothing is written where a shape hides what is below it."""
+    if strength == 1:
+        return None
+    return strength
+
+
 def titled(title: str) -> list[Markup]:
     """What pointing at a shape shows."""
     if title:
@@ -262,7 +272,10 @@ def _through(points: Points, stroke: str, effect: str | None) -> Markup:
 
 def swatch(fill: str, words: str, strength: float = 1.0) -> Markup:
     """An entry of a legend beside a picture."""
-    opacity = None if strength == 1 else strength
+    if strength == 1:
+        opacity = None
+    else:
+        opacity = strength
     own = _filling(fill)
     box = tag("rect", width=11, height=11, rx=2, **own, fill_opacity=opacity)
     drawn = tag("svg", box, class_="swatch", width=11, height=11, aria_hidden="true")

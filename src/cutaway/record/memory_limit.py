@@ -40,7 +40,10 @@ def _groups(proc: str, root: str) -> Iterator[str]:
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and "memory" not in controllers.split(","):
             continue
-        base = f"{root}/memory" if controllers else root
+        if controllers:
+            base = f"{root}/memory"
+        else:
+            base = root
         path = path.rstrip("/")
         while path:
             yield base + path

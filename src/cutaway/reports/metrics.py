@@ -235,7 +235,10 @@ class Follower:
             try:
                 live = live or LiveRun(self._path)
                 live.refresh()
-                found = figures(live) if live.processes else []
+                if live.processes:
+                    found = figures(live)
+                else:
+                    found = []
                 for sink in self._sinks if found else ():
                     sink(found)
             except (CutawayError, OSError) as error:

@@ -159,7 +159,10 @@ def print_over_time(p: Printer, digest: Digest) -> None:
         return
     what = counted_in(found)
     most = max(s.rate(what) for s in found)
-    rate = "steps/s" if what == "steps" else "iter/s"
+    if what == "steps":
+        rate = "steps/s"
+    else:
+        rate = "iter/s"
     heads = ["from", rate, "", *(text.clip(text.operation(name), 12) for name in names)]
     table = grid(p, heads, left=[""])
     each = -(-len(found) // MOST_ROWS)

@@ -253,7 +253,10 @@ def _lanes(
         table.add_column(p.text(title), width=wide, no_wrap=True, justify=side)
     top = max(0, min(view.chosen - room // 2, len(processes) - room))
     for i, process in enumerate(processes[top : top + room], top):
-        cpu = None if process.ended else process.cpu()
+        if process.ended:
+            cpu = None
+        else:
+            cpu = process.cpu()
         has = sizes[i]
         now = process.now()
         if now is None:

@@ -33,7 +33,10 @@ def waits_for_workers(e: Evidence) -> str:
 def blocked_where(e: Evidence) -> str:
     """How much is blocked, in what, and for whom."""
     operation = e.largest_in("wait")
-    parts = [f"in {operation}"] if operation else []
+    if operation:
+        parts = [f"in {operation}"]
+    else:
+        parts = []
     if e.waits_at and e.waits_for.startswith(NATIVE_CODE):
         parts.append(f"in {NATIVE_CODE} called at your {e.waits_at}")
     elif e.waits_for:
@@ -98,5 +101,8 @@ def what_comes_next(e: Evidence, operation: str, layer: str) -> str:
     if share < 0.03:
         return ""
     line = e.lines.get(operation)
-    at = f", most at your {line}" if line else ""
+    if line:
+        at = f", most at your {line}"
+    else:
+        at = ""
     return f"{duration(share * e.unit_ms * 1e6)} of {e.per} is {operation} {_where(layer)}{at}."

@@ -128,7 +128,10 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     lines.append(p.text(f"Try: {verdict.advice}{expected}"))
     lines += [p.text(f"Then: {verdict.then}")] if verdict.then else []
     title = p.text("verdict", tint)
-    shape = box.ASCII if p.plain else box.ROUNDED
+    if p.plain:
+        shape = box.ASCII
+    else:
+        shape = box.ROUNDED
     return Panel(
         Group(*lines),
         title=title,

@@ -131,7 +131,10 @@ class Log:
             id - (GIL_CALL if id >= GIL_CALL else BLOCKED_CALL), Frame(0, 0, 0)
         )
         code = self.codes.get(frame.code, Code("", "", 0))
-        what = GIL if id >= GIL_CALL else NATIVE_CODE
+        if id >= GIL_CALL:
+            what = GIL
+        else:
+            what = NATIVE_CODE
         on = f"{what}:{code.file.rpartition('/')[2]}:{frame.line}"
         return Call("wait", what, code.file, frame.line, code.func, on)
 

@@ -75,7 +75,10 @@ class BlockFile:
 
     def _settle(self, new: Structured) -> None:
         """Chunks at the end of device.bin may still be filled."""
-        done = new[:-MAY_GROW] if self._chunked else new
+        if self._chunked:
+            done = new[:-MAY_GROW]
+        else:
+            done = new
         if len(done):
             self._settled = np.concatenate([self._settled, done])
             head = fmt.BLOCK_HEAD_DTYPE.itemsize
@@ -180,7 +183,10 @@ class Sources:
             threads[thread] = own = np.ascontiguousarray(
                 found[found["thread"] == thread]
             )
-            first = int(own["seq"][0]) if self.past else 0
+            if self.past:
+                first = int(own["seq"][0])
+            else:
+                first = 0
             self.losses.missing_segments += min(
                 int(own["seq"][-1]) + 1 - first - len(own), 1 << 20
             )

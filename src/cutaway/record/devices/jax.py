@@ -106,7 +106,10 @@ def _host_plane(plane: Any, origin: int) -> Iterator[Api]:
     """Calls of the CUDA or HIP runtime: the host events that carry a correlation id."""
     for line in plane.lines:
         digits = line.name.rpartition("/")[2]
-        thread = int(digits) if digits.isdigit() else 0
+        if digits.isdigit():
+            thread = int(digits)
+        else:
+            thread = 0
         for name, start, end, correlation in _events(line, origin):
             if correlation:
                 yield Api(name, start, end, correlation, thread, "Synchronize" in name)

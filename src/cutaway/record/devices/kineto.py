@@ -214,7 +214,10 @@ def shapes(events: Iterable[Any], work: Iterable[Work]) -> list[dict[str, Any]]:
     for event in events:
         kind = activity(event)
         if kind == "cpu_op" or (kind in CALLS and event.correlation_id() in launched):
-            ends = event.end_ns() if kind == "cpu_op" else -1
+            if kind == "cpu_op":
+                ends = event.end_ns()
+            else:
+                ends = -1
             row = (event.start_ns(), -ends, event)
             by_thread.setdefault(event.device_resource_id(), []).append(row)
     calls: dict[int, tuple[Any, list[int]]] = {}

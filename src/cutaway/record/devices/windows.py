@@ -93,7 +93,10 @@ class Windows:
             outside = (
                 loaded is not None and loaded.cutaway_devices_outside()
             )  # of `--window`, or beyond a limit
-            capture = None if outside else self._begin()
+            if outside:
+                capture = None
+            else:
+                capture = self._begin()
             if capture is None:  # nothing to look at yet, or nothing is recorded
                 self._wanted.wait(0.1)
                 return

@@ -79,7 +79,10 @@ def _lines(
             if category == f"operation,{RL_NAMES.get(name)}":
                 fields["args"] = {"opentelemetry": RL_NAMES[name]}
             heads[label] = json.dumps(fields)[1:-1]
-        phase = '"B"' if type == BEGIN else '"i","s":"t"'
+        if type == BEGIN:
+            phase = '"B"'
+        else:
+            phase = '"i","s":"t"'
         lines.append(f'{{"ph":{phase},{place},{heads[label]}}}')
         if fan:
             if track.kind == "api":

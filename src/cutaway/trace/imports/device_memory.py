@@ -82,5 +82,8 @@ def _innermost(events: Columns, operations: Structured) -> np.ndarray:
                 coming += 1
             while open_spans and operations["end"][open_spans[-1]] <= t:
                 open_spans.pop()
-            found[row] = open_spans[-1] if open_spans else -1
+            if open_spans:
+                found[row] = open_spans[-1]
+            else:
+                found[row] = -1
     return found

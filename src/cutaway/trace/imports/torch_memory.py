@@ -304,10 +304,16 @@ def _is_size(value: Any) -> bool:
 
 
 def _dicts(value: Any) -> Iterator[_Entry]:
-    found = value if isinstance(value, list) else []
+    if isinstance(value, list):
+        found = value
+    else:
+        found = []
     return (one for one in found if isinstance(one, dict))
 
 
 def _lists(value: Any) -> Iterator[list[Any]]:
-    found = value if isinstance(value, list) else []
+    if isinstance(value, list):
+        found = value
+    else:
+        found = []
     return (one for one in found if isinstance(one, list))

@@ -204,7 +204,10 @@ def _host(plane: Plane, rows: Columns, process: Recorded) -> Structured:
         text = texts[number]
         frame = _FRAME.fullmatch(text)
         known = text in OPERATIONS or text.startswith("rl.")
-        plain = Item.OPERATION if known else Item.CALL
+        if known:
+            plain = Item.OPERATION
+        else:
+            plain = Item.CALL
         items.append(Item.FRAME if frame else _SKIP if text.startswith("$") else plain)
         names.append(len(texts) if frame else number)
         texts += ["{}({}): {}".format(*frame.groups())] if frame else []
