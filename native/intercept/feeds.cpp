@@ -132,7 +132,7 @@ void note_woken(Thread* t, uint64_t time) {
 
 uint32_t channel_of(PyObject* given, Way way, Waited (*look)(PyObject*)) {
   follow_log();
-  // Small ints are shared objects, so descriptors are told apart; others may take turns in one
+  // Small ints are shared objects, so descriptors are distinguished; others may take turns in one
   // place.
   Counted& c = counted[static_cast<int>(way)][(reinterpret_cast<uintptr_t>(given) >> 4) % kCounted];
   if (c.given != given || c.tid != tid()) c = {given, tid(), 0, 0};

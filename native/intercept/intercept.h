@@ -18,9 +18,9 @@ enum class Role : uint8_t {
   kWait,       // may block
   kFeed,       // ends the wait of another: a release, a put
   kCallback,   // a Python function that native code calls: back to layer python while it runs
-  kWatched,    // a Python observer is told about the arguments and the result, also while recording
+  kWatched,    // a Python observer sees the arguments and the result, also while recording
                // pauses
-  kAwaited,    // … is told about the arguments before the call
+  kAwaited,    // … sees the arguments before the call
   kSized,      // recorded only when it is given large arrays
   kSubscript,  // of an array: recorded when it is large and indexed with an array
   kOperator,   // part of a library that is Python above: an argument names the call, the site lies

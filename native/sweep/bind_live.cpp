@@ -1,4 +1,4 @@
-// One thread of a run that is being recorded, as a Python class.
+// One thread of a run that is still recording, as a Python class.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>

@@ -37,7 +37,7 @@ class Blocked final : public Relay {
   static constexpr uint64_t kLong =
       20000000;  // ns; longer than two samples are apart, at the usual rate
   static constexpr uint64_t kPatience =
-      1000000000;  // ns for which nothing is told while samples may come
+      1000000000;  // ns for which nothing is handed on while samples may come
 
   bool in_python() const {
     return alive_ && !paused_ && (calls_.empty() || calls_.back().layer == kPython);

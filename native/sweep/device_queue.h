@@ -15,7 +15,7 @@ class DeviceQueue {
     int32_t length;
     bool is_early() const { return started <= launched; }  // foreign clocks are not exact
   };
-  // Those that are told of come in order of their start.
+  // They come in order of their start.
   void add(uint64_t launched, uint64_t started, uint32_t row);
   bool is_full() const { return waiting.size() > kMost; }
 

@@ -60,7 +60,7 @@ class Events {
   // thread, in order of their sequence numbers; what was read of them is not read again.
   virtual void follow(SharedFiles files, std::vector<Source> sources) = 0;
 
-  // From here on, until it is told again: only what has ended before `until`, and more will come.
+  // From here on, until the next call: only what has ended before `until`, and more will come.
   // `open` are Enter records of calls that the thread is in and has not written.
   virtual void bound(uint64_t until, std::vector<Record> open) = 0;
 

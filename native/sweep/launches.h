@@ -19,7 +19,7 @@ class Launches {
  public:
   static constexpr size_t kMost = 1 << 15;  // if nobody knows what is to come
 
-  // What is on disk; until it is told again, or nullptr.
+  // What is on disk, until the next call; or nullptr.
   void expect(const DeviceRecords* records) { records_ = records; }
   // All work there will be is on disk: only calls that it refers to are remembered.
   void expect_no_more_than(const DeviceRecords& records);

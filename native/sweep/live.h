@@ -1,4 +1,4 @@
-// The sweep of one thread of a run that is being recorded, continued at each look: what the thread
+// The sweep of one thread of a run that is still recording, continued at each look: what the thread
 // did in each bin of the last seconds, and what it is in now. Threads are swept apart, so one that
 // tells nothing for a while does not hold up the others.
 #pragma once

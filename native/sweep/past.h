@@ -19,7 +19,7 @@ class Past {
  public:
   explicit Past(ProcessSweep& sweep) : sweep_(sweep) {}
 
-  // This process has a past that is being folded; `origin` of the stretches of time.
+  // The past of this process is being folded; `origin` of the stretches of time.
   void keep(uint64_t origin);
   bool is_kept() const { return loaded_ || keeps_; }
   bool is_loaded() const { return loaded_; }
@@ -45,7 +45,7 @@ class Past {
 
   // API calls and device work that begin at `reached` or later and are in it all the same.
   std::pair<uint64_t, uint64_t> begun();
-  // Since when a thread that lives has told nothing; UINT64_MAX if it does not live.
+  // Since when a living thread has written nothing; UINT64_MAX if it has ended.
   uint64_t silent_since(uint32_t thread) const;
   // Whether calibration has paused the recording of a thread.
   bool calibrates(uint32_t thread) const;

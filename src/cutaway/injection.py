@@ -120,7 +120,7 @@ def _why_not(pid: int, said: str) -> str:
         return NOT_PYTHON.format(pid=pid)
     if "not enabled" in said:
         how = "start it without PYTHON_DISABLE_REMOTE_DEBUG and -X disable-remote-debug"
-        return f"Process {pid} does not let itself be attached to; {how}."
+        return f"Process {pid} refuses remote debugging; {how}."
     return f"Process {pid} cannot be attached to ({said}); is it the same Python?"
 
 

@@ -200,7 +200,7 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
     steps = ", ".join(f"{what} gains {percent:+.1f} %" for what, percent in next_)
     lines = [
         f"Run {best.actors} actors: {best.steps_per_s:,.0f} steps/s, {best.steps_per_s / now - 1:+.0%} against {current}.",
-        f"No number of actors brings more than {asymptote:,.0f}; {binding.resource} is the limit then:",
+        f"More actors bring at most {asymptote:,.0f}; then {binding.resource} is the limit:",
         f"{binding.because}.",
         f"{best.cpu_busy:.1f} of {at.threads} CPU threads are busy there, and the device {best.device_busy:.0%}.",
         *_ratio(known, at, machine, best.actors),
@@ -213,7 +213,7 @@ def advise(source: Source, machine: Machine | None, counts: Sequence[int]) -> An
 
 
 def _ladder(known: Predictor, machine: Machine | None) -> list[Prediction]:
-    """More and more actors, until that cannot be told any more."""
+    """Predictions for more and more actors, as far as there are any."""
     found: list[Prediction] = []
     for actors in LADDER:
         if actors > _REACH * max(known.measured_at):

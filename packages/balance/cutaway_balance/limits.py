@@ -148,7 +148,7 @@ def _limit(version: int, parent: Path, folder: Path, cpus: frozenset[int]) -> No
             (parent / "cgroup.subtree_control").write_text(f"+{controller}")
             (folder / file).write_text(text)
             return
-    raise PermissionError(1, "neither cpuset nor cpu is delegated to us")
+    raise PermissionError(1, "neither cpuset nor cpu is delegated to this user")
 
 
 def check_groups() -> None:

@@ -31,7 +31,7 @@ def predict(source: Source, counts: Sequence[int]) -> Answer:
         lines.append(f"{one['actors']:6} {rate:>9}  {interval}")
     if any(one["steps_per_s"] is None for one in points):
         lines.append(
-            f"unknown: from no more than at {largest} to as much for each further actor as for the last; measure it."
+            f"unknown: between no more than at {largest} and as much for each further actor as the last one brought; measure it."
         )
     errors = source.curve_errors()
     lines += [_curve_error(errors), *_doubts(source)]

@@ -84,7 +84,7 @@ def here() -> Machine:
 class Probed:
     """`turbo`: speed of a core with all cores busy, relative to one busy alone; `smt_yield`: what the threads of a core do together,
     relative to one alone, None without SMT; `wake`: seconds lost by waking on a CPU that sleeps; `share`: the part of the CPUs
-    that we got, 1 on a quiet machine."""
+    that the benchmark got, 1 on a quiet machine."""
 
     cores: int
     threads: int
@@ -123,7 +123,7 @@ class Probed:
             wake,
         ]
         if self.share <= 0.9:
-            got = f"we got {self.share:.0%} of the CPUs"
+            got = f"the benchmark got {self.share:.0%} of the CPUs"
             lines.append(
                 f"other programs were busy ({got}), so this is not used; measure again"
             )

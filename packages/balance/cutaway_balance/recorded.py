@@ -154,7 +154,7 @@ class Replays:
         return sorted(found, key=lambda bound: bound.steps_per_s)
 
     def gains(self, actors: int, machine: Machine | None = None) -> dict[str, float]:
-        """Small changes and what they gain, in per cent of throughput, best first; without those that cannot be told."""
+        """Small changes and what they gain, in per cent of throughput, best first; without those that cannot be predicted."""
         one = self.nearest(actors)
         base = one.predict(actors, machine).steps_per_s
         found: dict[str, float] = {}

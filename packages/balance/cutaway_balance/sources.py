@@ -73,7 +73,7 @@ class Source:
                     HeldOut(row, by.predict(actors, by.meant(at)), by.measured_at)
                 )
             except CutawayError:
-                continue  # that cannot be told from the others
+                continue  # that the others cannot predict
         return found
 
     def points(self, every: bool = False) -> dict[int, float]:

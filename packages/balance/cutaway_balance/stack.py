@@ -120,7 +120,7 @@ def explain(path: Path, name: str) -> tuple[dict[str, Any], list[str]]:
         lines.insert(1, f"Hardware counters measured the work of {share:.0%} of it.")
     if not whole.covered_ns:
         lines += [
-            "Operators have no shapes; record with `cutaway run --device kineto --shapes`.",
+            "Operators have no shapes; record with `cutaway run --collector kineto --shapes`.",
             "",
         ]
     for part, share in whole.shares.items():

@@ -53,7 +53,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class DeviceWork:
-    """The device work of a run. Columns are as in native/sweep/device_columns.cpp: `kernels` by all that is told of the work and by
+    """The device work of a run. Columns are as in native/sweep/device_columns.cpp: `kernels` by everything known of the work and by
     the call that launched it, `unions` busy times by device, operation, kind and part, `use` that of each device. Of each
     process: one look at its device records, the operation that launched each piece of work in them, and whether records were
     given back (`--keep`)."""

@@ -20,7 +20,7 @@ NAMES = (
 
 
 def generated(run: Run) -> Table:
-    """A row for each pass of the main process in which something was generated or trained on; NaN where nobody told.
+    """A row for each pass of the main process in which something was generated or trained on; NaN where unknown.
 
     >>> len(run.generated())
     0

@@ -216,6 +216,6 @@ def _occupancy_on(device: dict[str, Any], work: Table) -> NDArray[np.float64] | 
 
 
 def _shape(axes: list[NDArray[Any]]) -> NDArray[Any]:
-    """`(128, 1, 1)` as `128x1x1`, nothing where it was not told."""
+    """`(128, 1, 1)` as `128x1x1`; empty if unknown."""
     rows = zip(*(axis.tolist() for axis in axes), strict=True)
     return objects(["x".join(map(str, row)) if any(row) else "" for row in rows])

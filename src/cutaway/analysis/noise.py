@@ -47,7 +47,7 @@ class Noise:
 
     @property
     def floor(self) -> float:
-        """What a difference of one run on each side must exceed, relative; infinite where nothing can be told."""
+        """What a difference of one run on each side must exceed, relative; infinite where nothing can be said."""
         if self.queued >= DISTURBED and self.pooled >= POOLED:
             return math.inf
         unknown = (

@@ -100,7 +100,7 @@ def _role(swept: Swept, index: int, parents: list[int]) -> str:
 
 def role_of(log: Log, operations: set[str], *, root: bool, roots: int) -> str:
     """The role a process was given; else what follows from the operations it opened, yours among them. The program itself is
-    nobody's worker, whatever it simulates. `root`: its parent is no part of the run; `roots`: of so many."""
+    not a worker of anybody, even if it simulates. `root`: its parent is not part of the run; `roots`: how many of these there are."""
     given = str(log.process.get("role") or "")
     if (
         given and given != "env worker"
@@ -137,7 +137,7 @@ def _helps(log: Log, operations: set[str], root: bool, stranger: bool) -> bool:
     snippet = not root and name == "-c"
     if (
         snippet and _life_ns(log) < SNIPPET_NS
-    ):  # it may have told its parent what it found
+    ):  # it may have sent its parent what it found
         return True
     serves = of_ray or snippet or (not root and "resource_tracker" in name)
     return serves and not log.feeds
@@ -270,7 +270,7 @@ def losses(run: Run) -> dict[str, int]:
         "missing segments": sum(lost.missing_segments for lost in own),
         "log lines": sum(lost.bad_lines for lost in own),
         "records out of order": int(threads["disordered"].sum()),
-        "records of no time": int(threads["implausible"].sum()),
+        "records with an impossible time": int(threads["implausible"].sum()),
         "late device records": sum(lost.late_device_records for lost in own),
     }
 

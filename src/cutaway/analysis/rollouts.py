@@ -68,7 +68,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """What is known of how samples were made and used; None where nobody told."""
+    """What is known of how samples were made and used; None where unknown."""
 
     decoding_ns: int = 0  # with at least one sequence, in the engine that decodes most
     tail_ns: int = 0
@@ -101,7 +101,7 @@ class Rollouts:
 
 
 def gauges(run: Run) -> Table:
-    """Values over time that engines, trainers and `cutaway.gauge` told, a row for each change.
+    """Values over time from engines, trainers and `cutaway.gauge`, a row for each change.
 
     >>> run.gauges()
     process  name  t_ns  value
@@ -115,7 +115,7 @@ def gauges(run: Run) -> Table:
 
 
 def rollouts(run: Run) -> Rollouts:
-    """What the values of a part of the run say; zeros and None where nobody told any.
+    """What the values of a part of the run say; zeros and None where there are none.
 
     >>> run.rollouts().tail_share, run.rollouts().queue
     (0.0, None)

@@ -23,7 +23,7 @@ Interval = tuple[float, float, float]
 @dataclass(frozen=True)
 class Check:
     """The answer. `inflation` is recorded ÷ unrecorded CPU time, `bias` corrected ÷ unrecorded − 1, `removed` the share of the
-    recorded time that the correction removes. `repeatable`: whether the program itself varies by less than what is to be told
+    recorded time that the correction removes. `repeatable`: whether the program itself varies by less than what is to be measured
     apart (2 % of the mean)."""
 
     inflation: Interval

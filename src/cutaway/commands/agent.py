@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="agent",
         choices=sorted(PLACES),
         default="claude",
-        help="whose place (default: claude)",
+        help="for which agent (default: claude)",
     )
     add("--user", action="store_true", help="for all your projects, not only this one")
     add(

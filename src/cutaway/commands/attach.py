@@ -300,7 +300,7 @@ def _end_children(door: socket.socket, children: list[int], path: Path) -> None:
     for child in children:
         if not _has(path, child):
             say(
-                f"child process {child} is not recorded: it stayed in one native call, or ended; attach to it by itself"
+                f"child process {child} is not recorded: it stayed in one native call, or ended; attach to it separately"
             )
 
 

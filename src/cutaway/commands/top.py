@@ -1,4 +1,4 @@
-"""cutaway top: watch a run while it is being recorded."""
+"""cutaway top: watch a run while it trains."""
 
 from __future__ import annotations
 

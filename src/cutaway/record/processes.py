@@ -41,7 +41,7 @@ PACKAGES = "jaxlib flax optax numpy sb3_contrib sbx ale_py mujoco Box2D pyspiel"
 
 _done: set[str] = set()  # operations this process has opened
 _named_role = ""  # a role that is known, not guessed
-_reported: set[int] = set()  # children whose end has been told
+_reported: set[int] = set()  # children whose end has been logged
 
 
 def program() -> str:
@@ -199,7 +199,7 @@ def _outcome(code: int | None) -> str:
 
 
 def set_role(role: str, *hooked: Any) -> None:
-    """This process has a role that is known, whatever it does."""
+    """The role of this process is known; what it does no longer decides it."""
     global _named_role
     _named_role = role
     _recorder.set_process(role=role)

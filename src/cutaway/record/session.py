@@ -112,7 +112,7 @@ def _say(text: str) -> None:
 
 
 def active() -> Options | None:
-    """What is being recorded in this process, if anything is."""
+    """The recording of this process, if there is one."""
     return _options
 
 

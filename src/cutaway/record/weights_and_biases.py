@@ -61,6 +61,6 @@ def _follow(wandb: Any, path: str, mine: int) -> None:
             continue
         except Exception as error:  # the run has ended, or its library changed under us
             _recorder.note(
-                f"wandb did not take the figures: {type(error).__name__}: {error}"
+                f"wandb refused the figures: {type(error).__name__}: {error}"
             )
             return

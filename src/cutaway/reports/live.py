@@ -1,4 +1,4 @@
-"""The last seconds of a run that is being recorded, summed up as its files grow; its verdict so far. No drawing here."""
+"""The last seconds of a run while it is recorded, summed up as its files grow; its verdict so far. No drawing here."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ class Judge:
 
     @property
     def busy(self) -> bool:
-        """Whether a verdict is being worked out now."""
+        """Whether a verdict is computed right now."""
         return self._thread.is_alive()
 
     def _work(self) -> None:
@@ -288,7 +288,7 @@ class Judge:
 
 
 class LiveRun:
-    """A run folder that is being written."""
+    """The folder of a run that is still recording."""
 
     def __init__(self, path: Path) -> None:
         if not (path / "run.json").is_file():

@@ -38,7 +38,7 @@ HELP = {
     "waiting": "Share of the time in which the processes of a role wait.",
     "cores_busy": "CPU cores that the run keeps busy.",
     "device_busy": "Share of the time in which a device is busy with work of the run.",
-    "memory_bytes": "Resident memory of the processes of a role; what several share counts by parts.",
+    "memory_bytes": "Resident memory of the processes of a role; memory that n processes share counts as 1/n.",
     "processes": "Processes of the run that are alive.",
     "seconds": "Time since the run began.",
 }
@@ -204,7 +204,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 class Follower:
-    """Reads a run that is being recorded, about every ten seconds, and hands its figures on; in a thread of low priority."""
+    """Reads a run while it is recorded, about every ten seconds, and hands its figures on; in a thread of low priority."""
 
     def __init__(self, path: Path, sinks: list[Sink]) -> None:
         self.failure = ""

@@ -146,7 +146,7 @@ def notes_of_the_past(run: Run) -> list[str]:
         return []
     kept = text.duration(until - min(known_life(p)[0] for p in run.trace.processes))
     return [
-        f"--keep: the first {kept} are here as exact totals; single events are of the time after that."
+        f"--keep: the first {kept} are kept as exact totals only; single events begin after that."
     ]
 
 

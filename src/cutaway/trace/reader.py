@@ -39,7 +39,7 @@ class Trace:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the program told with `cutaway.describe`, in any of its processes."""
+        """What the program said with `cutaway.describe`, in any of its processes."""
         found: dict[str, Any] = {}
         for process in self.processes:
             found.update(process.log.facts)

@@ -50,7 +50,7 @@ def install(options: Options) -> None:
         return
     if (
         loaded := library.in_use()
-    ):  # it came before the recorder, and is told that there is one now
+    ):  # it was loaded before the recorder, so connect the two now
         loaded.cutaway_devices_attach()
     if cupti.driver_present() or any(
         "rapl" in n and ":" in n for n in _names("/sys/class/powercap")

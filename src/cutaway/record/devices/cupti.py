@@ -113,7 +113,7 @@ def _watch() -> None:
 
 
 def _begin(taken: str = "") -> None:
-    """Start, or say why not; where CUPTI belongs to another client, the fall-back is told so."""
+    """Start, or say why not. If CUPTI belongs to another client, the fall-back takes over."""
     code, sentence = begin()
     if code == OTHER_CLIENT:
         _fall_back(taken or sentence)

@@ -21,7 +21,7 @@ from cutaway.record.frameworks.hooks import replace
 from cutaway.record.imports import when_imported
 from cutaway.vocabulary import Clock, DeviceKind
 
-# Kineto's activity types, told apart by name alone; the importer of its files has the same table.
+# Kineto's activity types, distinguished by name alone; the importer of its files has the same table.
 WORK = {
     "kernel": DeviceKind.KERNEL,
     "gpu_memcpy": DeviceKind.MEMCPY,

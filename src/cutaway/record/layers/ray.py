@@ -15,7 +15,7 @@ from cutaway.record.imports import Any
 
 IDLE = "ray: wait for a task"
 _NO_ACTOR = b"\xff" * 12  # how the actor id of a task that belongs to no actor begins
-_LISTED = 4  # actors waited for at once that are told one by one
+_LISTED = 4  # at most so many actors of one wait are named
 _KEPT = 4096  # tasks whose names are remembered: those waited for are recent ones
 
 _classes: dict[bytes, str] = {}  # of actors this process has a handle of
@@ -69,7 +69,7 @@ def _instrument_manager(module: Any) -> None:
 
 
 def _actor_class_loaded(manager: Any, cls: Any) -> None:
-    """This process has become an actor: say which, so that those who wait for it can be told for whom."""
+    """This process has become an actor: log which one, so that waits for it can name it."""
     name = getattr(cls, "__ray_actor_class__", cls).__name__
     about = sys.modules["ray"].get_runtime_context()
     _name(

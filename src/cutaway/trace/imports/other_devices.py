@@ -1,4 +1,4 @@
-"""Counters that were taken on another device than the trace they are imported with: they are told, not mixed up in silence."""
+"""Counters taken on another device than the trace they are imported with: a note says so."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _other_kind(process: Recorded, recorded: list[Recorded]) -> list[str]:
     if alike or not own or not traced:
         return []
     return [
-        f"counters were taken on {', '.join(sorted(own))}, the trace on {', '.join(sorted(traced))}: shares are those of the former"
+        f"counters were taken on {', '.join(sorted(own))}, the trace on {', '.join(sorted(traced))}: shares are those of the device with the counters"
     ]
 
 
