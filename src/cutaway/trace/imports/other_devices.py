@@ -31,7 +31,8 @@ def _other_kind(process: Recorded, recorded: list[Recorded]) -> list[str]:
     if alike or not own or not traced:
         return []
     return [
-        f"counters were taken on {', '.join(sorted(own))}, the trace on {', '.join(sorted(traced))}: shares are those of the device with the counters"
+        f"counters were taken on {', '.join(sorted(own))}, the trace on {', '.join(sorted(traced))}: "
+        "shares are those of the device with the counters"
     ]
 
 
