@@ -79,7 +79,8 @@ def check_python() -> Finding:
         return Finding("Python", MISSING, text, "run with CPython 3.10 to 3.15")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         remedy = f"use the build with the GIL: python{sys.version_info[0]}.{sys.version_info[1]}"
-        return Finding("Python", LIMITED, f"{version}, free-threaded", remedy)
+        text = f"{version}, free-threaded: it cannot be recorded"
+        return Finding("Python", MISSING, text, remedy)
     if limits := _limits():
         return Finding(
             "Python", LIMITED, f"{version}: no call sites, no stack samples", limits

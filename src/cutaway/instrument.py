@@ -1,4 +1,4 @@
-"""Hooks for a library of yours: which of its methods are which operation. Public, and stable between releases.
+"""Hooks for a library of yours: which of its methods are which operation. Public: it changes only with notice.
 
 Put the hooks into a file that an entry point of the group `cutaway.frameworks` names (docs/frameworks.md). It is imported only in a
 program that is being recorded, after the first import of your package:

@@ -154,6 +154,16 @@ def test_frameworks_are_found_without_importing_them() -> None:
     assert doctor.check_python().state == "ok"
 
 
+def test_a_free_threaded_python_cannot_be_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor.sysconfig, "get_config_var", "Py_GIL_DISABLED".__eq__)
+    found = doctor.check_python()
+    assert found.state == "missing"
+    assert "cannot be recorded" in found.text
+    assert "the build with the GIL" in found.remedy
+
+
 def test_every_build_has_every_collector() -> None:
     found = doctor.check_recorder()
     assert (found.state, found.text) == ("ok", "with CUPTI collector and OpenCL layer")
