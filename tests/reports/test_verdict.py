@@ -599,6 +599,14 @@ def test_the_gil_that_native_calls_wait_for_is_told() -> None:
     assert "native calls" not in judge(CASES["gil"]).because
 
 
+def test_who_holds_the_gil_is_named_where_that_is_known() -> None:
+    known = replace(CASES["gil"], gil_thread="sampler", gil_at="rl/replay.py:40")
+    said = judge(known)
+    assert said.because.endswith("thread sampler holds it, mostly at rl/replay.py:40.")
+    assert "what sampler does at rl/replay.py:40 into a process" in said.advice
+    assert "another thread" in judge(CASES["gil"]).because
+
+
 def test_workers_that_wait_too_are_not_what_the_run_is_bound_by() -> None:
     idle = replace(workers, share=0.8, simulated=0.0, busy=0.05)
     said = judge(even(blocked=idle, layer={"wait": 0.8, "python": 0.2}))

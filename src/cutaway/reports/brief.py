@@ -18,7 +18,7 @@ from cutaway.analysis.table import totals
 from . import rollouts, text
 from .columns import Rows
 from .digest import Digest
-from .rows import awaited_lines
+from .rows import awaited_lines, holder_lines
 from .tables import VIEWS
 
 SCHEMA = "cutaway.brief/1"
@@ -51,6 +51,7 @@ def brief(run: Run, digest: Digest) -> Found:
         "lines": _lines(VIEWS["line"].rows(run.steady(), digest)),
         "waits": _waits(digest),
         "worker_lines": _lines(awaited_lines(run.steady(), digest)),
+        "gil_lines": _lines(holder_lines(digest)),
         "next": _next(digest),
     }
 
@@ -318,6 +319,7 @@ def _tables(found: Found) -> list[str]:
     for key, title in (
         ("lines", "lines by time"),
         ("worker_lines", "lines of the processes it waits for"),
+        ("gil_lines", "lines of other threads that hold the GIL while it waits"),
     ):
         if found[key]:
             out += [
