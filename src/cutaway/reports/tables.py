@@ -39,7 +39,7 @@ HINTS = {
     "rollout": " Report it with cutaway.gauge(), or use a framework that Cutaway knows.",
 }
 """What to do if there is nothing to show."""
-WITHOUT_LINES = ("wait", "rollout")
+WITHOUT_LINES = ("wait", "rollout", "process", "operation", "layer")
 """Views that say what limits a run, but not at which line: a reader is sent on."""
 MOST_CALLS = 5  # below a line
 MOST_BELOW = 10  # lines below a table of waits or lines
@@ -156,14 +156,16 @@ def print_view(
     if left > 0:
         command = f"cutaway show {digest.program.path} --by {by} --json"
         p.print(p.line(f"… {left} more: {command}", "dim"))
+    awaited = rows.awaited_lines(run, digest) if by in WITHOUT_LINES else []
     if by == "wait":
         about = "what the processes that it waits for do meanwhile, by line"
-        _print_below(p, digest, about, rows.awaited_lines(run, digest))
+        _print_below(p, digest, about, awaited)
     if by in ("wait", "line"):
         about = "what holds the GIL while it waits for that, by line"
         _print_below(p, digest, about, rows.holder_lines(digest))
     if by in WITHOUT_LINES:
-        command = f"cutaway show {digest.program.path} --by line"
+        then = "wait" if by == "process" and awaited else "line"
+        command = f"cutaway show {digest.program.path} --by {then}"
         p.print("", p.line(f"why:  {command}", "dim"))
     if by == "device-memory":
         p.print("", *map(p.text, device_memory.sentences(run)))
