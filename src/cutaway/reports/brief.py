@@ -255,7 +255,7 @@ def _head(found: Found) -> list[str]:
     )
     out = [
         f"schema: {found['schema']}",
-        f"run: {run['path']} ({about}, {run['steady_seconds']:.3g} s steady state, {plural})",
+        f"run: {run['path']} ({about}, {text.significant(run['steady_seconds'], 3)} s steady state, {plural})",
         f"rule: {verdict['rule']}",
         f"verdict: {verdict['label']}",
         f"because: {verdict['because']}",
@@ -301,12 +301,12 @@ def _trust_lines(trust: Found) -> list[str]:
 def _tables(found: Found) -> list[str]:
     rates = found["rates"]
     unit = found["run"]["unit"]
-    figures = [f"{rates['ms_per_unit']:.4g} ms per {unit}"]
+    figures = [f"{text.significant(rates['ms_per_unit'])} ms per {unit}"]
     for key, name in (
         ("steps_per_second", "steps/s"),
         ("tokens_per_second", "tokens/s"),
     ):
-        figures += [f"{rates[key]:.4g} {name}"] if rates[key] else []
+        figures += [f"{text.significant(rates[key])} {name}"] if rates[key] else []
     if rates["cores_busy"] is not None:
         figures.append(f"{rates['cores_busy']:.1f} of {rates['cores']} cores busy")
     if rates["device_busy"] is not None:
@@ -338,13 +338,13 @@ def _operation_line(row: Found, unit: str) -> str:
     interval = "no interval"
     if row["interval_ms"]:
         low, high = row["interval_ms"]
-        interval = f"{low:.4g} to {high:.4g}"
+        interval = f"{text.significant(low)} to {text.significant(high)}"
     ranked_layers = sorted(row["layers"].items(), key=lambda one: -one[1])
     layers = ", ".join(
         f"{text.percent(share)} {layer}" for layer, share in ranked_layers[:3]
     )
     name = text.operation(row["operation"])
-    return f"{name}: {text.percent(row['share'])}, {row['ms']:.4g} ms per {unit} ({interval}): {layers}"
+    return f"{name}: {text.percent(row['share'])}, {text.significant(row['ms'])} ms per {unit} ({interval}): {layers}"
 
 
 def _place_line(row: Found) -> str:
