@@ -32,7 +32,10 @@ def draw_waits(data: dict[str, Any], colours: Palette) -> Markup:
     rows = []
     for row in data["rows"]:
         bar = meter(row["ms"] / most, colours.fill(row["operation"]))
-        figures = number(milliseconds(row["ms"])), number(text.percent(row["share"]))
+        figures = [
+            number(milliseconds(row["ms"]), row["ms"]),
+            number(text.percent(row["share"]), row["share"]),
+        ]
         cells = who(row["who"]), who(row["whom"], "→ "), operation(row["operation"])
         rows.append([*cells, bar, *figures])
     named = Column("who"), Column("waits for"), Column("in"), BAR
