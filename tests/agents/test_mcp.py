@@ -17,6 +17,7 @@ from mcp.types import CallToolResult
 import cutaway
 from cutaway.analysis.query import query
 from cutaway.commands import main
+from cutaway.commands.show import BY
 from cutaway.errors import CutawayError
 from cutaway.reports.brief import schema
 from reports.runs import crowd, single
@@ -104,6 +105,18 @@ def test_tables_queries_and_differences(folder: Path) -> None:
     assert "per iteration" in text(
         call(folder, "diff", before="a.cutaway", after="b.cutaway")
     )
+
+
+def test_a_run_may_be_named_as_it_was_recorded_and_every_table_can_be_asked_for(
+    folder: Path,
+) -> None:
+    assert text(call(folder, "verdict", run="a")).startswith("schema: cutaway.brief")
+    said = text(call(folder, "verdict", run="../secret"))
+    assert "outside" in said and SECRET not in said
+    found = talk(folder, lambda client: client.list_tools()).tools
+    explain = next(tool for tool in found if tool.name == "explain")
+    assert {*BY} <= set(explain.input_schema["properties"]["by"]["enum"])
+    assert "Record with --memory" in text(call(folder, "explain", run="a", by="memory"))
 
 
 def test_many_calls_in_one_conversation_and_an_error_in_between(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from recorded import record, script
 
 import cutaway
-from cutaway.analysis.gil import gil_in_calls
+from cutaway.analysis.gil import gil_holders, gil_in_calls
 from cutaway.analysis.run import Run
 from cutaway.reports.digests import digest_at
 from cutaway.reports.evidence import evidence
@@ -111,6 +111,52 @@ other.join()
     )
     assert gil > 0.3e9 and native < 0.2 * gil
     assert evidence(digest_at(tmp_path / "run.cutaway")).gil > 0.05
+
+
+def test_who_holds_the_gil_is_told_by_thread_and_line(tmp_path: Path) -> None:
+    """Beside it runs a thread that computes without the lock, and one that sleeps."""
+    run = _run(
+        tmp_path,
+        """
+import hashlib
+import cutaway
+end = time.monotonic() + 2
+
+def pack():
+    while time.monotonic() < end:
+        sum(i % 7 for i in range(100_000))  # holds
+
+def digest():
+    data = bytes(1 << 25)
+    while time.monotonic() < end:
+        hashlib.sha256(data)
+
+threading.Thread(target=pack, name="packer").start()
+threading.Thread(target=digest, name="digester").start()
+threading.Thread(target=time.sleep, args=(2,), name="sleeper").start()
+while time.monotonic() < end:
+    with cutaway.operation("simulation"):
+        sum(i * i for i in range(100_000))
+""",
+    )
+    text = (tmp_path / "train.py").read_text().splitlines()
+    holds = 1 + next(i for i, line in enumerate(text) if "# holds" in line)
+    found = gil_holders(run.steady())
+    packer = [one for one in found if one.thread == "packer"]
+    assert {one.line for one in packer} == {holds}
+    assert sum(one.share for one in packer) > 0.5
+    assert not [one for one in found if one.thread in ("sleeper", "MainThread")]
+    assert sum(one.share for one in found if one.thread == "digester") < 0.2
+    said = evidence(digest_at(tmp_path / "run.cutaway"))
+    assert said.gil_thread == "packer" and said.gil_at.endswith(f"train.py:{holds}")
+
+
+def test_without_a_fight_nobody_holds_the_gil(tmp_path: Path) -> None:
+    run = _run(
+        tmp_path, "threading.Thread(target=time.sleep, args=(1,)).start()\nspin(1.0)"
+    )
+    assert gil_holders(run.steady()) == []
+    assert evidence(digest_at(tmp_path / "run.cutaway")).gil_thread == ""
 
 
 def test_native_calls_that_wait_for_the_gil_at_their_end_say_so(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_every_part_is_there(shown: Browser):
         "lines",
         "waits",
         "transitions",
+        "operators",
         "callsites",
         "tree",
     ]
@@ -241,6 +242,28 @@ def test_pointing_explains(shown: Browser):
     assert "env-00 at" in text(shown, ".tip")
 
 
+def test_a_table_is_sorted_by_the_column_that_is_pressed(shown: Browser):
+    shown.run("document.querySelector('#operators').open = true")
+    column = "(n) => [...document.querySelectorAll(`#operators tbody td:nth-child(${n})`)].map((c) => c.textContent)"
+    press = (
+        "(n) => document.querySelector(`#operators th:nth-child(${n}) button`).click()"
+    )
+    order = "(n) => document.querySelector(`#operators th:nth-child(${n})`).ariaSort"
+    names = shown.run(f"({column})(1)")
+    calls = [int(count.replace(",", "")) for count in shown.run(f"({column})(6)")]
+    assert len(names) >= 3
+    shown.run(f"({press})(1)")
+    assert shown.run(f"({column})(1)") == sorted(names)
+    assert shown.run(f"({order})(1)") == "ascending"
+    shown.run(f"({press})(6)")
+    found = [int(count.replace(",", "")) for count in shown.run(f"({column})(6)")]
+    assert found == sorted(calls, reverse=True)
+    assert shown.run(f"({order})(6)") == "descending"
+    shown.run(f"({press})(6)")
+    found = [int(count.replace(",", "")) for count in shown.run(f"({column})(6)")]
+    assert found == sorted(calls) and not shown.run(f"({order})(1)")
+
+
 def test_bars_turn_to_resources(shown: Browser):
     shown.run("document.querySelector('[data-value=resources]').click()")
     in_sight = "#bars [data-view]:not([hidden]) .legend"
@@ -269,7 +292,7 @@ def test_dark_and_light(shown: Browser):
 def test_every_control_is_reached_by_tab(shown: Browser):
     shown.run("document.activeElement.blur()")
     reached = set()
-    for _ in range(40):
+    for _ in range(120):
         shown.key("Tab")
         reached.add(
             shown.run(
@@ -371,6 +394,9 @@ def test_the_page_of_a_diff_shows_what_grew_and_what_shrank(
     assert browser.run(f"({colour})('simulation')") == browser.run(
         f"({variable})('--shrank')"
     )
+    changed = text(browser, "table tbody")
+    assert "+60.0 ms" in changed or "+40.0 ms" in changed
+    assert "backpropagation" not in changed  # it takes as long in both
     browser.run("document.querySelector('.flame').focus()")
     browser.key("ArrowDown")
     assert "60.0 ms → 0" in text(browser, "#flame-where") or "0 µs → 60.0 ms" in text(

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from cutaway.reports import digests, terminal
 from cutaway.reports.digest import SCHEMA
 from cutaway.reports.evidence import Evidence, evidence
 from cutaway.reports.parts import code
+from cutaway.reports.rules import RULES
+from cutaway.reports.tables import VIEWS, WITHOUT_LINES
 from cutaway.trace import format as fmt
 from cutaway.trace.writer import RunWriter
 from cutaway.vocabulary import Kind
@@ -471,3 +474,32 @@ def test_a_framework_that_runs_from_a_clone_counts_like_an_installed_one() -> No
         == "ray.rllib"
     )
     assert code._package("/me/project/train.py", loops) == ""
+
+
+@pytest.mark.parametrize(
+    ("make", "by", "then"),
+    [
+        (crowd, "process", "wait"),
+        (single, "process", "line"),
+        (single, "operation", "line"),
+        (single, "layer", "line"),
+    ],
+)
+def test_a_table_without_lines_sends_on_to_one_that_has_them(
+    make: Callable[[Path], Path],
+    by: str,
+    then: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Given a run whose main process waits for others, and one that works alone.
+    path = make(tmp_path / "r.cutaway")
+    assert main(["show", str(path), "--by", by]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == f"why:  cutaway show {path} --by {then}"
+
+
+def test_whatever_a_verdict_tells_to_look_at_leads_to_a_line() -> None:
+    named = ("counter", "kernel", "transition", "line", "callsite")
+    asked = {rule.look for rule in RULES}
+    assert asked <= {*named, *WITHOUT_LINES} and asked <= VIEWS.keys()

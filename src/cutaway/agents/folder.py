@@ -39,8 +39,11 @@ class Folder:
         return found
 
     def run(self, path: str) -> Path:
-        """A run, or a folder of runs. A run whose files are links to the outside is refused: reading it would read those."""
+        """A run, with or without its ending, or a folder of runs. A run whose files are links to the outside is refused: reading it
+        would read those."""
         found = self.inside(path)
+        if not found.exists():
+            found = self.inside(path + ENDING)
         if not found.is_dir():
             raise CutawayError(
                 f"there is no run {path}; the runs here are: {', '.join(self.runs()) or 'none'}."

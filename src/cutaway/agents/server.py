@@ -34,8 +34,8 @@ INSTRUCTIONS = (
     "Cutaway profiles reinforcement-learning training. Record a run, read `verdict`, change one thing, record again, and let `diff` "
     "say whether it helped. If `certain` is no, deal with the warnings first. `explain` shows one table, `query` answers SQL."
 )
-View = Literal["process", "operation", "layer", "line", "function", "callsite", "kernel", "transition", "wait",
-               "rollout", "time", "slowest", "why"]  # fmt: skip
+View = Literal["process", "operation", "layer", "line", "function", "callsite", "kernel", "counter", "transition", "memory",
+               "device-memory", "wait", "rollout", "time", "slowest", "why"]  # fmt: skip
 Run = Annotated[
     str, Field(description="folder NAME.cutaway, relative to the folder of the server")
 ]
@@ -120,7 +120,7 @@ class Tools:
     async def explain(
         self, run: Run, by: Annotated[View, Field(description="which table")] = "line"
     ) -> CallToolResult:
-        """One table of a run: where the time goes by line, function, operation, process, wait, …; tokens, queue and age of samples of a
+        """One table of a run: where the time goes by line, function, operation, process, wait, …; who keeps memory; tokens, queue and age of samples of a
         language model by iteration (rollout); over time; the slowest iterations; or why operations have their names."""
         flags = {"time": ["--over-time"], "slowest": ["--slowest"], "why": ["--why"]}
         return await self._answer(

@@ -251,9 +251,13 @@ def places(divided: list[Part], *, by: str) -> Table:
 
 
 def _error(ns: int, count: int, total: int) -> int:
+    return round(ns * error_of(count, total))
+
+
+def error_of(count: int, total: int) -> float:
     """Half the 95 % interval of a share; with the rule of succession, so that one of one sample is not certain."""
     share = (count + 1) / (total + 2)
-    return round(1.96 * ns * math.sqrt(share * (1 - share) / (total + 3)))
+    return 1.96 * math.sqrt(share * (1 - share) / (total + 3))
 
 
 def _by_call(ns: int, sites: dict[int, int]) -> dict[int, int]:

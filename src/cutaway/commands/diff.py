@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     lines = _lines(found, changed, args.rows, printer.console.width)
     lines += _memory(memory)
     if args.output:
-        _write_page(args, lines, why, sides)
+        more = [*_functions(found, changed), *_memory(memory)]
+        _write_page(args, found, more, why, sides)
         lines.append(f"wrote {args.output}")
     if args.json:
         print(_as_json(found, changed, memory, threshold))
@@ -91,18 +92,20 @@ def _lines(
 
 def _write_page(
     args: argparse.Namespace,
-    lines: list[str],
+    diff: Diff,
+    more: list[str],
     why: Explanation,
     sides: tuple[list[Run], list[Run]],
 ) -> None:
     from cutaway.drawing.markup import paragraphs, preformatted
-    from cutaway.reports import comparison, page
+    from cutaway.reports import comparison, difference, page
     from cutaway.reports.page.flame import flame_change
 
-    parts = [
-        ("", preformatted(*lines)),
-        ("Why", paragraphs(*comparison.sentences(why))),
-    ]
+    said = [_first(diff), _interval(diff), *_caveats(diff)]
+    parts = [("", difference.drawn(diff, said, args.rows))]
+    if more:
+        parts.append(("", preformatted(*more)))
+    parts.append(("Why", paragraphs(*comparison.sentences(why))))
     title = f"Cutaway: from A ({args.a.name}) to B ({args.b.name})"
     flame = flame_change(sides, (why.a.units, why.b.units))
     write_page(args.output, page.several(title, parts, why.a.unit, flame))

@@ -19,9 +19,15 @@ class Column(NamedTuple):
     kind: str | None = None
 
 
-def cell(content: Child, kind: str | None = None, title: str | None = None) -> Markup:
-    """A cell of a table."""
-    return tag("td", content, class_=kind, title=title)
+def cell(
+    content: Child,
+    kind: str | None = None,
+    title: str | None = None,
+    value: float | None = None,
+) -> Markup:
+    """A cell of a table; `value` is what a page with a script sorts by."""
+    exact = None if value is None else f"{value:.6g}"
+    return tag("td", content, class_=kind, title=title, data_value=exact)
 
 
 def meter(of_largest: float, fill: str) -> Markup:

@@ -18,7 +18,7 @@ from cutaway.analysis.table import totals
 from . import rollouts, text
 from .columns import Rows
 from .digest import Digest
-from .rows import awaited_lines
+from .rows import awaited_lines, holder_lines
 from .tables import VIEWS
 
 SCHEMA = "cutaway.brief/1"
@@ -51,6 +51,7 @@ def brief(run: Run, digest: Digest) -> Found:
         "lines": _lines(VIEWS["line"].rows(run.steady(), digest)),
         "waits": _waits(digest),
         "worker_lines": _lines(awaited_lines(run.steady(), digest)),
+        "gil_lines": _lines(holder_lines(digest)),
         "next": _next(digest),
     }
 
@@ -254,7 +255,7 @@ def _head(found: Found) -> list[str]:
     )
     out = [
         f"schema: {found['schema']}",
-        f"run: {run['path']} ({about}, {run['steady_seconds']:.3g} s steady state, {plural})",
+        f"run: {run['path']} ({about}, {text.significant(run['steady_seconds'], 3)} s steady state, {plural})",
         f"rule: {verdict['rule']}",
         f"verdict: {verdict['label']}",
         f"because: {verdict['because']}",
@@ -300,12 +301,12 @@ def _trust_lines(trust: Found) -> list[str]:
 def _tables(found: Found) -> list[str]:
     rates = found["rates"]
     unit = found["run"]["unit"]
-    figures = [f"{rates['ms_per_unit']:.4g} ms per {unit}"]
+    figures = [f"{text.significant(rates['ms_per_unit'])} ms per {unit}"]
     for key, name in (
         ("steps_per_second", "steps/s"),
         ("tokens_per_second", "tokens/s"),
     ):
-        figures += [f"{rates[key]:.4g} {name}"] if rates[key] else []
+        figures += [f"{text.significant(rates[key])} {name}"] if rates[key] else []
     if rates["cores_busy"] is not None:
         figures.append(f"{rates['cores_busy']:.1f} of {rates['cores']} cores busy")
     if rates["device_busy"] is not None:
@@ -318,6 +319,7 @@ def _tables(found: Found) -> list[str]:
     for key, title in (
         ("lines", "lines by time"),
         ("worker_lines", "lines of the processes it waits for"),
+        ("gil_lines", "lines of other threads that hold the GIL while it waits"),
     ):
         if found[key]:
             out += [
@@ -336,13 +338,13 @@ def _operation_line(row: Found, unit: str) -> str:
     interval = "no interval"
     if row["interval_ms"]:
         low, high = row["interval_ms"]
-        interval = f"{low:.4g} to {high:.4g}"
+        interval = f"{text.significant(low)} to {text.significant(high)}"
     ranked_layers = sorted(row["layers"].items(), key=lambda one: -one[1])
     layers = ", ".join(
         f"{text.percent(share)} {layer}" for layer, share in ranked_layers[:3]
     )
     name = text.operation(row["operation"])
-    return f"{name}: {text.percent(row['share'])}, {row['ms']:.4g} ms per {unit} ({interval}): {layers}"
+    return f"{name}: {text.percent(row['share'])}, {text.significant(row['ms'])} ms per {unit} ({interval}): {layers}"
 
 
 def _place_line(row: Found) -> str:

@@ -6,7 +6,7 @@ import os
 from dataclasses import fields, replace
 
 from cutaway.analysis import Run, Table
-from cutaway.analysis.gil import gil_in_calls
+from cutaway.analysis.gil import gil_holders, gil_in_calls
 from cutaway.analysis.utilisation import usage
 from cutaway.errors import CutawayError
 
@@ -97,5 +97,6 @@ def _spent(steady: Run, main: Process, speed: Pace, device_time: Table) -> Spent
         threads=working_threads(steady, main.id, speed.steady_ns),
         cells=tuple(Cell(**row) for row in cells),
         gil_in_calls_ns=gil_in_calls(steady),
+        gil_holders=tuple(holder._asdict() for holder in gil_holders(steady)),
         device_time=tuple(launched.group(("operation", "layer"), ["ns"])),
     )

@@ -13,7 +13,7 @@ from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.rollouts import Rollouts
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
-from cutaway.vocabulary import GIL, THREAD_LAYERS, whole
+from cutaway.vocabulary import THREAD_LAYERS, whole
 
 from .digest import Digest, Process, largest
 from .family import OneByOne, family, one_by_one
@@ -21,6 +21,7 @@ from .groups import workforce
 from .progress import drift
 from .rollouts import generators_idle, sample_wait, sync_steps
 from .text import duration, percent, place
+from .threads import gil_holder, waits_for_gil
 
 K = TypeVar("K")
 BACKENDS = (
@@ -85,6 +86,8 @@ class Evidence:
     busiest: str = ""  # which other process computes most, where the main one mostly waits for nobody known
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
     gil_in_calls: float = 0.0  # inside native calls, which count as their layer
+    gil_thread: str = ""  # which other thread holds the lock most of that time
+    gil_at: str = ""  # where that runs Python then
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
     runnable: float = 0.0  # threads that wanted a core, on average
     threads: int = 0
@@ -205,6 +208,7 @@ def evidence(digest: Digest) -> Evidence:
     blocked = _blocked(digest, total)
     workers_queued = _workers_queued(digest, blocked)
     simulated = sum(p.operations.get("simulation", 0) for p in digest.processes)
+    holder, holds_at = gil_holder(digest)
     return Evidence(
         seconds=digest.pace.steady_ns / 1e9,
         unit=digest.pace.unit,
@@ -222,8 +226,10 @@ def evidence(digest: Digest) -> Evidence:
         waits_for=_waits_for(digest, total),
         waits_at=_waits_at(digest),
         busiest=_busiest(digest),
-        gil=_waits_for_gil(digest) / total,
+        gil=waits_for_gil(digest) / total,
         gil_in_calls=digest.spent.gil_in_calls_ns / total,
+        gil_thread=holder,
+        gil_at=holds_at,
         runqueue=machine.runqueue_share or 0.0,
         runnable=machine.runnable or 0.0,
         threads=sum(p.threads for p in digest.processes),
@@ -399,12 +405,6 @@ def _busiest(digest: Digest) -> str:
         return ""
     mostly = f", mostly {first.mostly}" if first.mostly else ""
     return f"{first.name} ({percent(share)} of a core{mostly})"
-
-
-def _waits_for_gil(digest: Digest) -> int:
-    own = [wait for wait in digest.waits if wait.process == digest.main_process]
-    in_python = sum(wait.ns for wait in own if wait.on.startswith(f"{GIL}:"))
-    return in_python + digest.spent.gil_in_calls_ns
 
 
 def _lines(digest: Digest) -> dict[str, str]:

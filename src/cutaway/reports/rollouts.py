@@ -94,7 +94,9 @@ def _ready(found: Rollouts) -> list[str]:
 
 def _age(found: Rollouts) -> list[str]:
     parts = []
-    if found.staleness is not None:
+    if found.staleness == 0 and not found.staleness_most:
+        parts.append("trained on samples of the newest policy")
+    elif found.staleness is not None:
         parts.append(
             f"trained on {found.staleness:.1f} policy versions after sampling (at most {found.staleness_most or 0:.0f})"
         )

@@ -18,6 +18,7 @@ from .device_memory import device_name
 from .digest import Digest, Process
 from .groups import Group, outline, workforce
 from .lines import ranked
+from .threads import waits_for_gil
 
 if TYPE_CHECKING:
     from cutaway.analysis import Run, Table
@@ -161,6 +162,19 @@ def awaited_lines(run: Run, digest: Digest) -> Rows:
     # Who waits for its next task is idle; who sleeps makes others wait.
     parts = [p for p in parts if p["layer"] != "wait" or p["native"] in text.SLEEPS]
     return ranked(parts, sum(part["ns"] for part in parts))
+
+
+def holder_lines(digest: Digest) -> Rows:
+    """Where other threads run Python while the main one waits for the interpreter lock; shares are of that wait. Empty if it
+    hardly waits for it."""
+    waited = waits_for_gil(digest)
+    if waited < WAITED * digest.total_ns:
+        return []
+    parts = []
+    for row in digest.spent.gil_holders:
+        time = {"ns": waited * row["share"], "error_ns": waited * row["error"]}
+        parts.append({**row, **time, "native": ""})
+    return ranked(parts, waited)
 
 
 def transition_rows(run: Run, digest: Digest) -> Rows:

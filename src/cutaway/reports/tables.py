@@ -39,10 +39,10 @@ HINTS = {
     "rollout": " Report it with cutaway.gauge(), or use a framework that Cutaway knows.",
 }
 """What to do if there is nothing to show."""
-WITHOUT_LINES = ("wait", "rollout")
+WITHOUT_LINES = ("wait", "rollout", "process", "operation", "layer")
 """Views that say what limits a run, but not at which line: a reader is sent on."""
 MOST_CALLS = 5  # below a line
-MOST_BELOW = 10  # lines below a table of waits
+MOST_BELOW = 10  # lines below a table of waits or lines
 
 
 class TableView(NamedTuple):
@@ -156,10 +156,16 @@ def print_view(
     if left > 0:
         command = f"cutaway show {digest.program.path} --by {by} --json"
         p.print(p.line(f"… {left} more: {command}", "dim"))
+    awaited = rows.awaited_lines(run, digest) if by in WITHOUT_LINES else []
     if by == "wait":
-        _print_awaited(p, run, digest)
+        about = "what the processes that it waits for do meanwhile, by line"
+        _print_below(p, digest, about, awaited)
+    if by in ("wait", "line"):
+        about = "what holds the GIL while it waits for that, by line"
+        _print_below(p, digest, about, rows.holder_lines(digest))
     if by in WITHOUT_LINES:
-        command = f"cutaway show {digest.program.path} --by line"
+        then = "wait" if by == "process" and awaited else "line"
+        command = f"cutaway show {digest.program.path} --by {then}"
         p.print("", p.line(f"why:  {command}", "dim"))
     if by == "device-memory":
         p.print("", *map(p.text, device_memory.sentences(run)))
@@ -180,11 +186,9 @@ def _with_calls(found: Rows) -> Rows:
     return out
 
 
-def _print_awaited(p: Printer, run: Run, digest: Digest) -> None:
-    """What those do meanwhile that the main process waits for."""
-    lines = rows.awaited_lines(run, digest)[:MOST_BELOW]
+def _print_below(p: Printer, digest: Digest, about: str, lines: Rows) -> None:
+    """What those do meanwhile that the main thread waits for."""
     if not lines:
         return
-    title = "what the processes that it waits for do meanwhile, by line"
-    heading = p.text(f"{digest.program.name}: {title}", "bold")
-    p.print("", heading, as_grid(p, VIEWS["line"].columns, lines))
+    heading = p.text(f"{digest.program.name}: {about}", "bold")
+    p.print("", heading, as_grid(p, VIEWS["line"].columns, lines[:MOST_BELOW]))

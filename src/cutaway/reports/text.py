@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+import numpy as np
+
 from cutaway.vocabulary import GIL, LAYERS, NATIVE_CODE
 
 NONE = "(none)"  # shown for time outside any operation
@@ -88,6 +90,17 @@ def number(value: float) -> str:
     size = abs(value)
     digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3
     return f"{value:.{digits}f}" if value else "0"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """So many digits, and never an exponent.
+
+    >>> [significant(v) for v in (25370.4, 60.0, 8.5625, 0.00001234, 0)]
+    ['25370', '60', '8.562', '0.00001234', '0']
+    """
+    return np.format_float_positional(
+        value, precision=digits, unique=False, fractional=False, trim="-"
+    )
 
 
 def duration(ns: float) -> str:

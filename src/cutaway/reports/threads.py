@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cutaway.analysis import Run
 from cutaway.analysis.table import totals
 
-from .digest import Thread, largest
-from .text import percent, plural
+from cutaway.vocabulary import GIL
+
+from .digest import Digest, Thread, largest
+from .text import percent, place, plural
 
 WORKS = 0.05  # a thread that is busy for less of the time is a helper
+HOLDS = 0.5  # of the looks at which the leading thread waited for the GIL
+FEW_LOOKS = 5
 
 
 def working_threads(steady: Run, process: int, steady_ns: int) -> tuple[Thread, ...]:
@@ -56,3 +62,29 @@ def beside(threads: tuple[Thread, ...]) -> str:
 def _does(thread: Thread) -> str:
     mostly = f", mostly {thread.mostly}" if thread.mostly else ""
     return f"{percent(thread.busy)} busy{mostly}"
+
+
+def waits_for_gil(digest: Digest) -> int:
+    """For how many nanoseconds the leading thread waits for the interpreter lock."""
+    own = [wait for wait in digest.waits if wait.process == digest.main_process]
+    in_python = sum(wait.ns for wait in own if wait.on.startswith(f"{GIL}:"))
+    return in_python + digest.spent.gil_in_calls_ns
+
+
+def gil_holder(digest: Digest) -> tuple[str, str]:
+    """The thread that holds the lock most of that time, and the line at which it mostly does; empty if no thread stands out."""
+    rows = digest.spent.gil_holders
+    seen = totals((row["thread"], row["samples"]) for row in rows)
+    shares = totals((row["thread"], row["share"]) for row in rows)
+    thread = largest(shares)
+    if not thread or shares[thread] < HOLDS or seen[thread] < FEW_LOOKS:
+        return "", ""
+    near = [_near(row) for row in rows if row["thread"] == thread]
+    lines = totals(near)
+    return thread, largest(lines)
+
+
+def _near(row: dict[str, Any]) -> tuple[str, float]:
+    """Your line where there is one, else the library's, and its share."""
+    whose = "your_" if row["your_file"] else ""
+    return place(row[f"{whose}file"], row[f"{whose}line"]), row["share"]

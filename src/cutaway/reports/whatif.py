@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from cutaway.analysis.whatif.predict import NAMELESS, Prediction, WhatIf, Worth
+from cutaway.analysis.whatif.words import ms
 
 _ROWS = 18
 _KNEE = 0.05
@@ -15,7 +16,7 @@ _KNEE = 0.05
 def head(known: WhatIf) -> list[str]:
     """The error of the replay comes first, always."""
     count = len(known.seconds)
-    first = f"replayed as recorded: {abs(known.error):.1%} off ({1e3 * known.recorded:.3g} ms an iteration, {count} iterations)"
+    first = f"replayed as recorded: {abs(known.error):.1%} off ({ms(known.recorded)} ms an iteration, {count} iterations)"
     return [first, *known.graph.notes, ""]
 
 
@@ -26,9 +27,9 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
         gain = (
             f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
         )
-        times = f"{1e3 * one.before:.3g} -> {1e3 * one.after:.3g} ms an iteration"
+        times = f"{ms(one.before)} -> {ms(one.after)} ms an iteration"
         lines.append(
-            f"{one.change}: {gain} ({times}, {1e3 * one.low:.3g} to {1e3 * one.high:.3g})"
+            f"{one.change}: {gain} ({times}, {ms(one.low)} to {ms(one.high)})"
         )
     if len(found) > 1:
         lines.append(_knee(found))

@@ -187,6 +187,20 @@ class ProcessTrace:
         self,
     ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]]]:
         """The sampled Python stacks, block by block: when (ns), of which thread, which frame (an id of `log.frames`)."""
+        for times, threads, frames, _ in self.looks():
+            yield times, threads, frames
+
+    def looks(
+        self,
+    ) -> Iterator[
+        tuple[
+            NDArray[np.uint64],
+            NDArray[np.uint32],
+            NDArray[np.uint32],
+            NDArray[np.uint32],
+        ]
+    ]:
+        """The same, and what the system said of the thread (`Doing`). All threads are looked at within microseconds."""
         for source in self.samples if self.samples is not None else ():
             found = self._decode(source)
             found = found[fmt.kinds(found) == Kind.SAMPLE]
@@ -194,6 +208,7 @@ class ProcessTrace:
                 self.to_ns(found["time"], int(source["clock"])),
                 fmt.ids(found),
                 found["value"] & ((1 << SAMPLE_DOING) - 1),
+                found["value"] >> SAMPLE_DOING,
             )
 
     def look_at_devices(self) -> _sweep.Devices:

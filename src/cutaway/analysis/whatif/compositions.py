@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cutaway.analysis.table import totals
 from cutaway.analysis.whatif.predict import Prediction
+from cutaway.analysis.whatif.words import ms
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import whole
 
@@ -242,7 +243,7 @@ def _predicted(known: Parts, composition: str, sides: tuple[int, int]) -> Predic
 
 def _assumes(known: Parts, composition: str) -> tuple[str, ...]:
     said = [
-        f"twice the GPUs halve generation and training, but not the tail of generation ({1e3 * known.tail:.3g} ms), "
+        f"twice the GPUs halve generation and training, but not the tail of generation ({ms(known.tail)} ms), "
         "rewards and the sending of weights",
         _recorded_on(known),
     ]
@@ -272,10 +273,10 @@ def lines(run: Run, asked: Wish, found: list[Prediction]) -> list[str]:
         "sync": known.sync,
         "rest": known.rest,
     }
-    recorded = ", ".join(f"{name} {1e3 * s:.3g} ms" for name, s in named.items())
-    out = [f"recorded: {1e3 * known.before:.3g} ms an iteration ({recorded})", ""]
+    recorded = ", ".join(f"{name} {ms(s)} ms" for name, s in named.items())
+    out = [f"recorded: {ms(known.before)} ms an iteration ({recorded})", ""]
     for one in found:
-        out.append(f"{one.change}: {one.speedup:.2f}x as fast ({1e3 * one.after:.3g} ms an iteration)")  # fmt: skip
+        out.append(f"{one.change}: {one.speedup:.2f}x as fast ({ms(one.after)} ms an iteration)")  # fmt: skip
     for composition, all_of in divided(known, asked).items():
         out += ["", *_around(all_of, composition)]
     assumed = dict.fromkeys(text for one in found for text in one.assumes)
@@ -289,7 +290,7 @@ def _around(all_of: list[Division], composition: str) -> list[str]:
     out = [f"{composition}, GPUs for generation and training:"]
     for one in all_of[first : first + 2 * _BESIDE + 1]:
         mark = "  <- best" if one is all_of[best] else ""
-        sides = f"{one.rollout:5d} + {one.train:<4d} {1e3 * one.seconds:9.3g} ms"
+        sides = f"{one.rollout:5d} + {one.train:<4d} {ms(one.seconds):>9} ms"
         out.append(f"{sides}   generation works {one.rollout_busy:4.0%}, training {one.train_busy:4.0%}{mark}")  # fmt: skip
     close = [one for one in all_of if one.seconds <= 1.05 * all_of[best].seconds]
     if len(close) > 1:

@@ -16,6 +16,7 @@ from cutaway.analysis.whatif.graph import Graph
 from cutaway.analysis.whatif.replay import Replayed, replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.analysis.whatif.structure import process_names
+from cutaway.analysis.whatif.words import ms
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class WhatIf:
             most = self.before * worst.mean / base.mean / done
         if abs(most / after - 1) > _MOST_DOUBT:
             raise CutawayError(
-                f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on {shape.unknown}, "
+                f"With {text} an iteration takes {ms(after)} to {ms(most)} ms, depending on {shape.unknown}, "
                 "so nothing is predicted; record a short run with it and use cutaway diff."
             )
         low, high = (

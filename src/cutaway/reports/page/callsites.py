@@ -42,7 +42,10 @@ def draw_callsites(data: dict[str, Any], colours: Palette) -> Markup:
             tag("code", source, class_="source") if source else None,
         )
         bar = meter(row["ms"] / most, colours.fill(row["operation"]))
-        figures = number(milliseconds(row["ms"])), number(f"{row['count']:,}")
+        figures = [
+            number(milliseconds(row["ms"]), row["ms"]),
+            number(f"{row['count']:,}", row["count"]),
+        ]
         rows.append([cell(spot), operation(row["operation"]), bar, *figures])
     named = Column("function, called from"), Column("in"), BAR
     return table([*named, Column("time", "n"), Column("calls", "n")], rows)

@@ -20,6 +20,6 @@ def who(name: str, before: str = "") -> Markup:
     return cell(before + text.middle(name, 24), "op", name)
 
 
-def number(shown: str) -> Markup:
-    """A cell with a figure."""
-    return cell(shown, "n")
+def number(shown: str, value: float | None = None) -> Markup:
+    """A cell with a figure, and the value by which its column is sorted."""
+    return cell(shown, "n", value=value)

@@ -97,6 +97,8 @@ def _tiles(found: Digest) -> list[list[str]]:
     steps = found.pace.steps_per_second
     c = found.trust.correction
     tiles = [[text.number(steps), "steps / s"]] if steps else []
+    if tokens := found.pace.tokens_per_second:
+        tiles.append([text.number(tokens), "tokens / s"])
     if found.pace.unit != "run":
         each = text.duration(found.total_ns / found.pace.units)
         tiles.append(

@@ -56,7 +56,10 @@ def draw_lines(data: dict[str, Any], colours: Palette) -> Markup:
         if row["error"] is not None:
             share += f" ± {100 * row['error']:.0f}"
         bar = meter(row["share"] / most, colours.fill(row["operation"]))
-        figures = number(share), number(milliseconds(row["ms"]))
+        figures = [
+            number(share, row["share"]),
+            number(milliseconds(row["ms"]), row["ms"]),
+        ]
         rows.append([cell(about), operation(row["operation"]), bar, *figures])
     each = "time" if colours.unit == "run" else f"per {colours.unit}"
     named = Column("line"), Column("in"), BAR

@@ -51,6 +51,7 @@ function explainShapes() {
 function start() {
   document.body.append(tip);
   document.querySelectorAll(".views").forEach(addSwitch);
+  document.querySelectorAll("table").forEach(sortable);
   explainShapes();
   for (const box of document.querySelectorAll("details.section"))
     box.addEventListener("toggle", () => box.open && drawIn(box));

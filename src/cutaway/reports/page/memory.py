@@ -39,14 +39,15 @@ def draw_memory(data: dict[str, Any], colours: Palette) -> Markup:
     most = max(1, *(row["bytes"] for row in data["rows"]))
     rows = []
     for row in data["rows"]:
-        figures = row["keeps"], f"± {row['error']}", row["grows"]
+        figures = f"± {row['error']}", row["grows"]
         cells = [
             cell(tag("code", row["place"])),
             operation(row["operation"]),
             who(row["process"]),
             meter(row["bytes"] / most, colours.fill(row["operation"])),
         ]
-        rows.append([*cells, *map(number, figures)])
+        keeps = number(row["keeps"], row["bytes"])
+        rows.append([*cells, keeps, *map(number, figures)])
     named = Column("allocated at"), Column("in"), Column("process"), BAR
     sizes = Column("keeps", "n"), Column("error", "n"), Column("per hour", "n")
     return table([*named, *sizes], rows)

@@ -84,7 +84,7 @@ def _row(
     """One area of the picture; none if nothing is known of that time."""
     part, says = _few_batches(curve, span) if name in BATCHES else (span, "")
     drawn = _columns(curve.within(*part), part)
-    if not drawn:
+    if not drawn or (name == "staleness" and not drawn["most"]):
         return []
     times = {"from": (part[0] - begin) / 1e9, "to": (part[1] - begin) / 1e9}
     return [{"title": DRAWN[name] + says, "process": where, **times, **drawn}]

@@ -21,6 +21,7 @@ ORDER = (
     "device_memory",
     "waits",
     "transitions",
+    "operators",
     "callsites",
     "tree",
 )

@@ -41,7 +41,7 @@ def draw_transitions(data: dict[str, Any], colours: Palette) -> Markup:
     for row in data["rows"]:
         ends = [LAYERS[row[end]].title for end in ("from", "to")]
         bar = meter(row["per"] / most, colours.fill(row["operation"]))
-        count = number(text.number(row["per"]))
+        count = number(text.number(row["per"]), row["per"])
         rows.append([operation(row["operation"]), cell(" → ".join(ends)), bar, count])
     heads = Column("operation"), Column("from → to"), BAR, Column("count", "n")
     return table(heads, rows)

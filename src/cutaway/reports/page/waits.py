@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from cutaway.drawing.markup import Markup
-from cutaway.drawing.tables import Column, meter, table
+from cutaway.drawing.markup import Markup, joined, tag
+from cutaway.drawing.tables import Column, cell, meter, table
 from cutaway.reports import text
 from cutaway.reports.digest import Digest, Process
+from cutaway.reports.rows import holder_lines
 
 from .cells import BAR, number, operation, who
 from .section import Palette, Section, Source, milliseconds, short
 
 MOST_WAITS = 40
+MOST_HOLDERS = 8
 FEW_ALIKE = 2
 """More processes of one role are one row."""
 LEAST_WAIT = 0.005
@@ -23,7 +25,10 @@ LEAST_WAIT = 0.005
 def waits(of: Source) -> dict[str, Any] | None:
     """Who waits for whom; nothing if nobody does."""
     rows = _waits(of.found)
-    return {"title": "Who waits for whom", "rows": rows} if rows else None
+    if not rows:
+        return None
+    holders = _holders(of.found)
+    return {"title": "Who waits for whom", "rows": rows, "holders": holders}
 
 
 def draw_waits(data: dict[str, Any], colours: Palette) -> Markup:
@@ -32,11 +37,39 @@ def draw_waits(data: dict[str, Any], colours: Palette) -> Markup:
     rows = []
     for row in data["rows"]:
         bar = meter(row["ms"] / most, colours.fill(row["operation"]))
-        figures = number(milliseconds(row["ms"])), number(text.percent(row["share"]))
+        figures = [
+            number(milliseconds(row["ms"]), row["ms"]),
+            number(text.percent(row["share"]), row["share"]),
+        ]
         cells = who(row["who"]), who(row["whom"], "→ "), operation(row["operation"])
         rows.append([*cells, bar, *figures])
     named = Column("who"), Column("waits for"), Column("in"), BAR
-    return table([*named, Column("time", "n"), Column("of its life", "n")], rows)
+    shown = table([*named, Column("time", "n"), Column("of its life", "n")], rows)
+    if not data["holders"]:
+        return shown
+    title = tag("h3", "What holds the GIL while the main process waits for it")
+    return joined(shown, title, _draw_holders(data["holders"], colours))
+
+
+def _draw_holders(holders: list[dict[str, Any]], colours: Palette) -> Markup:
+    """A row for each line of another thread."""
+    rows = []
+    for row in holders:
+        bar = meter(row["share"] / holders[0]["share"], colours.fill(row["operation"]))
+        share = number(text.percent(row["share"]), row["share"])
+        place = cell(tag("code", row["place"]))
+        rows.append([place, operation(row["operation"]), bar, share])
+    heads = Column("line"), Column("in"), BAR, Column("of the wait", "n")
+    return table(heads, rows)
+
+
+def _holders(found: Digest) -> list[dict[str, Any]]:
+    rows = []
+    for row in holder_lines(found)[:MOST_HOLDERS]:
+        place = text.place(row["file"], row["line"]) or row["function"]
+        known = {"place": short(place), "operation": short(row["operation"])}
+        rows.append({**known, "share": row["share"]})
+    return rows
 
 
 def _waits(found: Digest) -> list[dict[str, Any]]:

@@ -152,10 +152,14 @@ class Gil(Waits):
 
     def because(self, e: Evidence) -> str:
         waits = f"{percent(e.gil)} of {e.per} waits for the GIL{inside_calls(e)}"
-        return f"{waits}: another thread of the process runs Python meanwhile."
+        if not e.gil_thread:
+            return f"{waits}: another thread of the process runs Python meanwhile."
+        return f"{waits}: thread {e.gil_thread} holds it, mostly at {e.gil_at}."
 
     def advice(self, e: Evidence) -> str:
-        return "move the other thread's Python work into a process of its own (multiprocessing)"
+        whose = f"what {e.gil_thread} does at {e.gil_at}"
+        work = whose if e.gil_thread else "the other thread's Python work"
+        return f"move {work} into a process of its own (multiprocessing)"
 
     def gain(self, e: Evidence) -> float | None:
         return advice.ended_wait(e.gil)

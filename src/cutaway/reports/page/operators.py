@@ -1,0 +1,65 @@
+"""Native functions by time, wherever they are called from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cutaway.analysis.table import totals
+from cutaway.drawing.markup import Markup, tag
+from cutaway.drawing.tables import Column, cell, meter, table
+from cutaway.reports.digest import largest
+from cutaway.vocabulary import LAYERS
+
+from .cells import BAR, number, operation
+from .section import Palette, Section, Source, milliseconds, short
+
+MOST_FUNCTIONS = 25
+FEW = 2
+"""Fewer functions are not worth a table beside that of the call sites."""
+
+
+def operators(of: Source) -> dict[str, Any] | None:
+    """Native functions by time; nothing if hardly any was recorded."""
+    sites = of.run.steady().callsites()
+    sites = sites.where(sites["layer"] != "wait")
+    by = ("function", "layer")
+    sums = sites.group(by, ["ns", "count"]).sort("ns", descending=True)
+    if len(sums) < FEW:
+        return None
+    rows = []
+    for row in sums.head(MOST_FUNCTIONS):
+        own = sites.where(function=row["function"], layer=row["layer"])
+        spent = totals((one["operation"], one["ns"]) for one in own)
+        shown = {
+            "function": short(row["function"]),
+            "layer": LAYERS[row["layer"]].title,
+            "operation": short(largest(spent)),
+            "ms": row["ns"] / 1e6,
+            "count": row["count"],
+            "places": len(own.group(("file", "line"), ["ns"])),
+        }
+        rows.append(shown)
+    return {"title": "Native functions by time", "rows": rows}
+
+
+def draw_operators(data: dict[str, Any], colours: Palette) -> Markup:
+    """A row for each function."""
+    most = max(row["ms"] for row in data["rows"]) or 1
+    rows = []
+    for row in data["rows"]:
+        each = row["ms"] / max(1, row["count"])
+        figures = [
+            number(milliseconds(row["ms"]), row["ms"]),
+            number(f"{row['count']:,}", row["count"]),
+            number(milliseconds(each), each),
+            number(f"{row['places']:,}", row["places"]),
+        ]
+        named = cell(tag("code", row["function"])), cell(row["layer"])
+        bar = meter(row["ms"] / most, colours.fill(row["operation"]))
+        rows.append([*named, operation(row["operation"]), bar, *figures])
+    heads = [Column("function"), Column("layer"), Column("mostly in"), BAR]
+    heads += [Column(title, "n") for title in ("time", "calls", "each", "places")]
+    return table(heads, rows)
+
+
+SECTION = Section("operators", operators, draw_operators)
