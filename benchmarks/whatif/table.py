@@ -45,6 +45,12 @@ class Tried:
             return None
         return self.predicted / self.measured - 1
 
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds what was measured."""
+        low, high = self.low or 0.0, self.high or 0.0
+        return self.measured is not None and low <= self.measured <= high
+
 
 def table(tried: Sequence[Tried]) -> str:
     """Markdown, as docs/what-if.md holds it."""
@@ -75,44 +81,44 @@ def _naive(one: Tried, guess: float | None) -> float | None:
 
 
 def _summary(tried: Sequence[Tried]) -> list[str]:
+    """Pairs that the intervals were fitted to, and those that were held out."""
+    held_out = {pair.name for pair in HELD_OUT}
     measured = [one for one in tried if one.measured is not None]
-    known = [one for one in measured if one.error is not None]
-    if not known:
-        return ["", f"0 of {len(measured)} pairs predicted."]
-    ours = [abs(one.error or 0.0) for one in known]
-    idle = [abs(_naive(one, 1.0) or 0.0) for one in known]
-    median, most = np.percentile(ours, [50, 90])
-    inside = [
-        one
-        for one in known
-        if (one.low or 0.0) <= (one.measured or 0.0) <= (one.high or 0.0)
-    ]
-    lines = [
-        "",
-        f"{len(known)} of {len(measured)} pairs predicted: median error {median:.1%}, nine of ten {most:.1%}, worst {max(ours):.1%} "
-        f"(asked for: {MEDIAN:.0%}, {MOST_OF:.0%}, {WORST:.0%}). No change: median {np.median(idle):.1%}. "
-        f"The interval holds the measured value in {len(inside)} of {len(known)}.",
-    ]  # fmt: skip
-    both = [one for one in known if one.amdahl]
+    seen = [one for one in measured if one.name not in held_out]
+    unseen = [one for one in measured if one.name in held_out]
+    asked = f"{MEDIAN:.0%}, {MOST_OF:.0%}, {WORST:.0%}"
+    lines = ["", f"{_errors('Of the pairs that intervals were fitted to', seen)} (asked for: {asked})."]  # fmt: skip
+    both = [one for one in measured if one.error is not None and one.amdahl]
     if both:
         amdahl = np.median([abs(_naive(one, one.amdahl) or 0.0) for one in both])
         same = np.median([abs(one.error or 0.0) for one in both])
         lines.append(
             f"Where Amdahl has an answer ({len(both)} pairs): median {amdahl:.1%}, ours {same:.1%}."
         )
-    held_out = {pair.name for pair in HELD_OUT}
-    unseen = [abs(one.error or 0.0) for one in known if one.name in held_out]
     if unseen:
-        lines.append(
-            f"Of {len(unseen)} pairs that were chosen when the replay was finished: median {np.median(unseen):.1%}, "
-            f"worst {max(unseen):.1%}."
-        )
+        lines.append(f"{_errors('Of the last rows, which were held out', unseen)}.")
     loaded = [one for one in measured if one.foreign > QUIET]
     if loaded:
         lines.append(
             f"Other programs used more than {QUIET} cores during {len(loaded)} pairs, so these figures are not of a quiet machine."
         )
     return lines
+
+
+def _errors(which: str, group: Sequence[Tried]) -> str:
+    """Errors of a group of pairs, and how often its intervals hold what was measured."""
+    known = [one for one in group if one.error is not None]
+    said = f"{which}, {len(known)} of {len(group)} were predicted"
+    if not known:
+        return said
+    ours = [abs(one.error or 0.0) for one in known]
+    idle = [abs(_naive(one, 1.0) or 0.0) for one in known]
+    median, most = np.percentile(ours, [50, 90])
+    inside = [one for one in known if one.holds]
+    return (
+        f"{said}: median error {median:.1%}, nine of ten {most:.1%}, worst {max(ours):.1%}, where no change is {np.median(idle):.1%} off; "
+        f"the interval, which is meant to hold nine of ten, holds {len(inside)} of {len(known)}"
+    )
 
 
 def machine() -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import t95
+from cutaway.analysis.whatif import known_errors
 from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Change, Faster, apply
 from cutaway.analysis.whatif.graph import Graph
@@ -28,13 +29,15 @@ _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _BATCHES = 10
 _MOST_DOUBT = 0.15
-"""What the assumptions of a change, or the spread of a recording, may make of the time of an iteration."""
+"""What the assumptions of a change, or the spread of a recording, may make of the time of an iteration. The error of the model is no
+part of this: it is known, so it widens the interval, and recording again would not help."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of an iteration as recorded and after a change, with a 95 % interval, and what that assumes. `work` is how much an
-    iteration does then, of what it did."""
+    """Seconds of an iteration as recorded and after a change, with an interval that is meant to hold nine of ten, and what that assumes.
+    `work` is how much an iteration does then, of what it did. `recording` and `model` are the relative half widths that the interval
+    is made of: how well the run is known, and how far such predictions were off when they were checked."""
 
     change: str
     before: float
@@ -43,11 +46,26 @@ class Prediction:
     high: float
     assumes: tuple[str, ...] = ()
     work: float = 1.0
+    recording: float = 0.0
+    model: float = 0.0
 
     @property
     def speedup(self) -> float:
         """How many times the throughput."""
-        return self.work * self.before / self.after if self.after else float("inf")
+        return self._times(self.after)
+
+    @property
+    def least(self) -> float:
+        """The lower end of the speed-up."""
+        return self._times(self.high)
+
+    @property
+    def most(self) -> float:
+        """The upper end of the speed-up."""
+        return self._times(self.low)
+
+    def _times(self, seconds: float) -> float:
+        return self.work * self.before / seconds if seconds else float("inf")
 
 
 @dataclass(frozen=True)
@@ -125,18 +143,19 @@ class WhatIf:
                 f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on {shape.unknown}, "
                 "so nothing is predicted; record a short run with it and use cutaway diff."
             )
-        low, high = (
-            min(after, most) * (1 - error),
-            max(after, most) * (1 + error),
-        )
+        kinds = [known_errors.kind_of(change, self.graph) for change in changes]
+        model = known_errors.half_width(kinds)
+        times = float(np.exp(np.hypot(error, model)))
         return Prediction(
             text,
             self.before,
             after,
-            max(0.0, low),
-            high,
-            shape.assumes,
+            min(after, most) / times,
+            max(after, most) * times,
+            (*shape.assumes, *known_errors.unchecked(kinds)),
             shape.work * more,
+            error,
+            model,
         )
 
     def loads(self, changes: Sequence[Change]) -> Loads:
