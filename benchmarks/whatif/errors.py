@@ -23,8 +23,9 @@ from scipy import stats
 
 from benchmarks.whatif.pairs import HELD_OUT, PAIRS
 from cutaway.analysis.whatif import known_errors
-from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, parse
+from cutaway.analysis.whatif.changes import Cores, Faster, Overlap
 from cutaway.analysis.whatif.sizes import Size
+from cutaway.analysis.whatif.words import parse
 
 BORROWED = 2
 """Pairs of average error that each kind is given."""

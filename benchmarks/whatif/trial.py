@@ -17,9 +17,10 @@ import numpy as np
 import cutaway
 from benchmarks.whatif.pairs import Pair
 from benchmarks.whatif.table import Tried
-from cutaway.analysis.whatif.changes import Change, Faster, parse
+from cutaway.analysis.whatif.changes import Change, Faster
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.sizes import Second
+from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
 
 

@@ -22,7 +22,7 @@ from constructed import MS, batches, lockstep, served
 import cutaway
 from cutaway.analysis.run import Run
 from cutaway.analysis.whatif.build import build
-from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
+from cutaway.analysis.whatif.changes import apply
 from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import DELAY, PASS, RUN, Items
 from cutaway.analysis.whatif.path import critical_path
@@ -31,6 +31,7 @@ from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.analysis.whatif.structure import process_names
 from cutaway.analysis.whatif.timeline import pauses
+from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
 from cutaway.reports.digests import digest_of
 from cutaway.reports.page.lanes import build_lanes
@@ -308,29 +309,6 @@ def test_the_verb_prints_the_error_of_the_replay_first(constructed: Path) -> Non
     assert json.loads(done.stdout)["predictions"][0]["speedup"] > 1.2
 
 
-@pytest.mark.parametrize(
-    ("word", "sentence"),
-    [
-        ("simulatoin=2x", "did you mean simulation"),
-        ("train.py:999=0", "No sample was taken"),
-        ("simulation", "is no change"),
-        ("simulation=fast", "write 2x"),
-        ("cores=none", "between 1 and 1024"),
-        ("workers=9", "cannot fill 9 workers"),
-        ("actors=0", "between 1 and 1024"),
-        ("batch=64", "--second RUN --sizes"),
-    ],
-)
-def test_bad_input_is_one_sentence(constructed: Path, word: str, sentence: str) -> None:
-    command = [sys.executable, "-m", "cutaway", "what-if", str(constructed), word]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_run_whose_iterations_differ_too_much_predicts_nothing(
     constructed: Path,
 ) -> None:
@@ -485,9 +463,3 @@ def test_the_page_draws_the_critical_path(constructed: Path) -> None:
     packed = zlib.decompress(base64.b64decode(path["data"]))
     drawn = np.frombuffer(packed, np.uint8).reshape(len(lanes["rows"]), detail["bins"])
     assert drawn.sum(axis=0) == pytest.approx(lanes["full"], abs=1)
-
-
-def test_words() -> None:
-    assert parse("a.py:3=free") == [Faster("a.py:3", float("inf"))]
-    assert parse("cores=2,4") == [Cores(2), Cores(4)]
-    assert parse("overlap=update,rollout") == [Overlap("update", "rollout")]

@@ -10,9 +10,12 @@ from constructed import batches, crowd, lockstep
 
 import cutaway
 from cutaway.analysis.whatif import known_errors
-from cutaway.analysis.whatif.changes import Elsewhere, parse
-from cutaway.analysis.whatif.predict import WhatIf
+from cutaway.analysis.whatif.changes import Elsewhere
+from cutaway.analysis.whatif.predict import WhatIf, Worth
+from cutaway.analysis.whatif.words import parse
 from cutaway.balance import machine
+from cutaway.errors import CutawayError
+from cutaway.reports import whatif
 
 pytestmark = pytest.mark.core
 
@@ -41,3 +44,36 @@ def test_what_was_never_measured_says_so(tmp_path: Path) -> None:
     found = known.predict([Elsewhere(machine.load("dgx1"))], "--machine dgx1")
     assert found.model == max(known_errors.HALF_WIDTHS.values())
     assert "no prediction for another machine was ever compared" in found.assumes[-1]
+
+
+def test_a_line_that_calls_everything_is_not_what_to_mend(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(lockstep(tmp_path / "train.cutaway")))
+    rows = [Worth("line", "train.py:24", 0.97, 0.97, 33.0)]
+    rows.append(Worth("operation", "simulation", 0.6, 0.6, 2.5))
+    said = "\n".join(whatif.table(known, rows))
+    assert "train.py:24" not in said
+    assert said.endswith("simulation=2x")
+
+
+def test_an_order_that_may_be_chance_says_so(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(lockstep(tmp_path / "train.cutaway")))
+    rows = [Worth("operation", "simulation", 0.6, 0.6, 2.5)]
+    assert "may be chance" not in "\n".join(whatif.table(known, rows))
+    known.spread = 0.5
+    assert "±50% only" in "\n".join(whatif.table(known, rows))
+
+
+def test_a_change_that_may_gain_nothing_says_so(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(lockstep(tmp_path / "train.cutaway")))
+    for word, close in (("simulation=4x", False), ("simulation=1.02x", True)):
+        found = known.predict(parse(word), word)
+        said = "\n".join(whatif.predictions(known, [found]))
+        assert ("too close to call" in said) == close
+
+
+def test_a_refusal_names_the_load(tmp_path: Path) -> None:
+    known = WhatIf(cutaway.open(lockstep(tmp_path / "train.cutaway")))
+    known.error = -0.13
+    known.graph.notes.append("other programs used 1.8 cores meanwhile: and so on")
+    with pytest.raises(CutawayError, match=r"-13% off \(other programs used 1.8 cores"):
+        known.require()

@@ -28,7 +28,7 @@ NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _BATCHES = 10
-_MOST_DOUBT = 0.15
+MOST_DOUBT = 0.15
 """What the assumptions of a change, or the spread of a recording, may make of the time of an iteration. The error of the model is no
 part of this: it is known, so it widens the interval, and recording again would not help."""
 
@@ -114,9 +114,14 @@ class WhatIf:
         """Refuse to predict where the replay does not resemble the run."""
         if abs(self.error) > MOST_ERROR or self.forced > _MOST_FORCED:
             raise CutawayError(
-                f"Replayed as recorded, this run is {self.error:+.0%} off, so nothing is predicted; "
+                f"Replayed as recorded, this run is {self.error:+.0%} off{self._because()}, so nothing is predicted; "
                 "record it on a quiet machine, for longer."
             )
+
+    def _because(self) -> str:
+        """What the notes know of it."""
+        used = [note for note in self.graph.notes if note.startswith("other programs")]
+        return f" ({used[0].partition(' meanwhile')[0]})" if used else ""
 
     def predict(
         self, changes: Sequence[Change], text: str, second: Second | None = None
@@ -125,7 +130,7 @@ class WhatIf:
         shape = apply(self.run, self.graph, changes, second)
         self.require()
         error = float(np.hypot(self.spread, self.error))
-        if error > _MOST_DOUBT:
+        if error > MOST_DOUBT:
             raise CutawayError(
                 f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer."
             )
@@ -138,9 +143,9 @@ class WhatIf:
             worst = self._after(shape.worst or shape.graph, shape.most, text)
             done = worst.asked / found.asked if base.asked else 1.0
             most = self.before * worst.mean / base.mean / done
-        if abs(most / after - 1) > _MOST_DOUBT:
+        if abs(most / after - 1) > MOST_DOUBT:
             raise CutawayError(
-                f"With {text} an iteration takes {1e3 * after:.3g} to {1e3 * most:.3g} ms, depending on {shape.unknown}, "
+                f"With {text} an iteration takes {lasting(after)} to {lasting(most)}, depending on {shape.unknown}, "
                 "so nothing is predicted; record a short run with it and use cutaway diff."
             )
         kinds = [known_errors.kind_of(change, self.graph) for change in changes]
@@ -254,6 +259,15 @@ class WhatIf:
             elasticity,
             self.base / free if free else float("inf"),
         )
+
+
+def lasting(seconds: float) -> str:
+    """How long an iteration is, in words.
+
+    >>> lasting(0.0142), lasting(2.8)
+    ('14.2 ms', '2.80 s')
+    """
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _relative_error(*both: NDArray[np.float64]) -> float:
