@@ -11,7 +11,9 @@ from constructed import batches, crowd, lockstep
 import cutaway
 from cutaway.analysis.whatif import known_errors
 from cutaway.analysis.whatif.changes import Elsewhere
-from cutaway.analysis.whatif.predict import WhatIf, Worth
+from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
+from cutaway.analysis.whatif.items import PASS, RUN, Items
+from cutaway.analysis.whatif.predict import MOST_DOUBT, WhatIf, Worth
 from cutaway.analysis.whatif.words import parse
 from cutaway.balance import machine
 from cutaway.errors import CutawayError
@@ -22,12 +24,40 @@ pytestmark = pytest.mark.core
 
 def test_the_interval_holds_the_error_of_the_model(tmp_path: Path) -> None:
     known = WhatIf(cutaway.open(lockstep(tmp_path / "train.cutaway")))
-    known.spread = 0.03
-    known.error = 0.0
+    known.error = 0.03
     found = known.predict(parse("simulation=2x"), "simulation=2x")
     width = math.hypot(0.03, known_errors.HALF_WIDTHS["together"])
     assert found.most / found.speedup == pytest.approx(math.exp(width))
     assert found.speedup / found.least == pytest.approx(math.exp(width))
+
+
+def varied(tmp_path: Path, shares: list[float]) -> WhatIf:
+    """A thread whose iterations take 10 and 30 ms in turn, with such a share of simulation in each."""
+    keys = [Key(0, 0, name, "python") for name in ("simulation", "backpropagation")]
+    seconds = [0.03 if number % 2 else 0.01 for number in range(len(shares))]
+    rows: list[tuple[int, int, float]] = []
+    for length, share in zip(seconds, shares, strict=True):
+        rows += [(RUN, 0, share * length), (RUN, 1, (1 - share) * length), (PASS, 0, 1)]
+    segment = Segment([Items.of(rows)], [], seconds)
+    graph = Graph([Thread(0, "")], keys, [], [segment], 0, 2)
+    run = cutaway.open(batches(tmp_path / "r.cutaway", 64))
+    return WhatIf(run, graph)
+
+
+def test_unlike_iterations_do_not_matter_if_a_change_does_the_same_to_all(
+    tmp_path: Path,
+) -> None:
+    known = varied(tmp_path, [0.5] * 7)
+    assert known.spread > MOST_DOUBT
+    found = known.predict(parse("simulation=2x"), "simulation=2x")
+    assert found.speedup == pytest.approx(4 / 3)
+    assert found.recording == pytest.approx(0, abs=1e-6)
+
+
+def test_a_run_that_changes_its_ways_predicts_nothing(tmp_path: Path) -> None:
+    known = varied(tmp_path, [0.0] * 15 + [0.9] * 15)
+    with pytest.raises(CutawayError, match="because parts of this run differ"):
+        known.predict(parse("simulation=3x"), "simulation=3x")
 
 
 def test_kinds_of_changes(tmp_path: Path) -> None:

@@ -28,8 +28,10 @@ NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _BATCHES = 10
+_MANY_ANSWERS = 50
+"""Of a server, in each stretch: of fewer, it matters where in a batch of them a stretch ends."""
 MOST_DOUBT = 0.15
-"""What the assumptions of a change, or the spread of a recording, may make of the time of an iteration. The error of the model is no
+"""What the assumptions of a change, or the spread of a recording, may make of the gain. The error of the model is no
 part of this: it is known, so it widens the interval, and recording again would not help."""
 
 
@@ -101,7 +103,8 @@ class WhatIf:
         """By how much the replay without a change is off; positive: it takes too long."""
         self.spread = _relative_error(same.seconds, self.seconds)
         # What recording cost is no part of what a change is compared with.
-        self.base = self._again(self.graph).mean
+        self.unchanged = self._again(self.graph)
+        self.base = self.unchanged.mean
         self.before = self.recorded * self.base / same.mean
 
     def _again(
@@ -129,19 +132,23 @@ class WhatIf:
         """The ratio of two replays, applied to what was recorded. What cannot be done to this run at all is said first."""
         shape = apply(self.run, self.graph, changes, second)
         self.require()
-        error = float(np.hypot(self.spread, self.error))
-        if error > MOST_DOUBT:
-            raise CutawayError(
-                f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer."
-            )
         base = self._base(shape.base, text)
         found = self._after(shape.graph, shape.factors, text)
+        few = base.asked and base.answers.sum() < _BATCHES * _MANY_ANSWERS
+        unlike = self.spread if few else _unlike(base, found)
+        error = float(np.hypot(unlike, self.error))
+        if error > MOST_DOUBT:
+            raise CutawayError(
+                f"What {text} gains is known to ±{error:.0%} only, because parts of this run differ, so nothing is predicted; "
+                "record it for longer."
+            )
         after = most = self.before * found.mean / base.mean
         # Who asks a server makes a step for each answer, however long an iteration is.
-        more = found.asked / base.asked if base.asked else 1.0
+        asks = bool(base.asked and found.asked)
+        more = found.asked / base.asked if asks else 1.0
         if shape.worst or not np.array_equal(shape.factors, shape.most):
             worst = self._after(shape.worst or shape.graph, shape.most, text)
-            done = worst.asked / found.asked if base.asked else 1.0
+            done = worst.asked / found.asked if asks else 1.0
             most = self.before * worst.mean / base.mean / done
         if abs(most / after - 1) > MOST_DOUBT:
             raise CutawayError(
@@ -183,7 +190,7 @@ class WhatIf:
     def _base(self, graph: Graph | None, text: str) -> Replayed:
         """What a change is compared with: the run, or the run put together anew."""
         if graph is None:
-            return Replayed(np.array([self.base]), 0.0)
+            return self.unchanged
         found = self._again(graph)
         if abs(found.mean / self.base - 1) > MOST_ERROR:
             raise CutawayError(
@@ -268,6 +275,30 @@ def lasting(seconds: float) -> str:
     ('14.2 ms', '2.80 s')
     """
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+
+
+def _unlike(base: Replayed, found: Replayed) -> float:
+    """Half of the 95 % interval of the speed-up, relative to it: by how much it differs between stretches of the run. Iterations may be
+    as unlike as they want, as long as a change does the same to all of them."""
+    count = min(_BATCHES, len(base.seconds), len(found.seconds))
+    if count < 2:
+        return 0.0
+    before, after = _rates(base, count), _rates(found, count)
+    if not (before.all() and np.isfinite(after).all() and np.isfinite(before).all()):
+        return 0.0  # something takes no time at all, or nobody is answered
+    ratios = after / before
+    width = t95(count - 1) * ratios.std(ddof=1) / np.sqrt(count)
+    return float(width / ratios.mean()) if ratios.any() else 0.0
+
+
+def _rates(replayed: Replayed, count: int) -> NDArray[np.float64]:
+    """Iterations a second in so many stretches, or answers."""
+    each = np.ones(len(replayed.seconds))
+    done = replayed.answers if replayed.asked else each
+    seconds = np.array([part.sum() for part in np.array_split(replayed.seconds, count)])
+    made = np.array([part.sum() for part in np.array_split(done, count)])
+    with np.errstate(divide="ignore"):
+        return np.asarray(made / seconds)
 
 
 def _relative_error(*both: NDArray[np.float64]) -> float:
