@@ -13,7 +13,6 @@ those two included.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from benchmarks.whatif import table
 from benchmarks.whatif.pairs import HELD_OUT, PAIRS
 from cutaway.analysis.whatif import known_errors
 from cutaway.analysis.whatif.changes import Cores, Faster, Overlap
@@ -32,43 +32,28 @@ BORROWED = 2
 LEVEL = 0.90
 _BEGIN, _END = "# fitted\n", "# end\n"
 _ONE_THREAD = ("ppo", "dqn")
-_ROW = re.compile(
-    r"^\| (?P<name>[^`|]+) `(?P<words>[^`]+)` \| "
-    r"(?P<predicted>[\d.]+) \((?P<low>[\d.]+) to (?P<high>[\d.]+)\) \| "
-    r"(?P<measured>[\d.]+) ± [\d.]+ \| (?P<error>[-+][\d.]+)% \|"
-)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A pair that was predicted and measured. `error`: of the logarithm, from the table's own column, which is rounded less."""
+    """A pair that was predicted and measured. `error`: of the logarithm. `inside`: the printed interval holds what was measured."""
 
     name: str
     kind: str
-    low: float
-    high: float
-    measured: float
+    inside: bool
     error: float
     held_out: bool
-
-    @property
-    def inside(self) -> bool:
-        """Whether the printed interval holds what was measured, as both are printed."""
-        return self.low <= self.measured <= self.high
 
 
 def rows(page: Path) -> list[Row]:
     """All pairs of a page that were predicted."""
     held_out = {pair.name for pair in HELD_OUT}
     found = []
-    for line in page.read_text(encoding="utf-8").splitlines():
-        seen = _ROW.match(line)
-        if seen:
-            low, high, measured = map(float, seen.group("low", "high", "measured"))
-            error = float(np.log1p(float(seen["error"]) / 100))
-            name = seen["name"]
-            place = (name, kind_of(name))
-            found.append(Row(*place, low, high, measured, error, name in held_out))
+    for one in table.read(page):
+        if one.error is not None:
+            error = float(np.log1p(one.error))
+            kind = kind_of(one.name)
+            found.append(Row(one.name, kind, one.holds, error, one.name in held_out))
     return found
 
 

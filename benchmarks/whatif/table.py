@@ -6,13 +6,14 @@ import datetime
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.whatif.pairs import HELD_OUT
+from benchmarks.whatif.pairs import HELD_OUT, PAIRS
 
 BEGIN, END = "<!-- made by benchmarks.whatif -->", "<!-- end -->"
 MEDIAN, MOST_OF, WORST = 0.03, 0.08, 0.15
@@ -145,6 +146,48 @@ def put_into(page: Path, tried: Sequence[Tried]) -> None:
         f"{head}{BEGIN}\n\n{machine()}\n\n{table(tried)}\n\n{END}{tail}",
         encoding="utf-8",
     )
+
+
+_ROW = re.compile(
+    r"^\| (?P<name>[^`|]+) `(?P<words>[^`]+)`(?: \((?P<said>.*)\))? \| "
+    r"(?:(?P<predicted>[\d.]+) \((?P<low>[\d.]+) to (?P<high>[\d.]+)\)|does not know) \| "
+    r"(?P<measured>[\d.]+) ± (?P<spread>[\d.]+) \|(?P<errors>[^|]*\|[^|]*\|[^|]*)\|$"
+)
+
+
+def read(page: Path) -> list[Tried]:
+    """The rows of a page. What was measured follows from the errors, whose last digit is finer than its own."""
+    found = []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        seen = _ROW.match(line)
+        if seen:
+            found.append(_tried(seen))
+    return found
+
+
+def _tried(seen: re.Match[str]) -> Tried:
+    """One row, as it was before it was printed."""
+
+    def number(name: str) -> float | None:
+        return float(seen[name]) if seen[name] else None
+
+    shown = [text.strip().removesuffix("%") for text in seen["errors"].split("|")]
+    errors = [1 + float(text) / 100 if text else None for text in shown]
+    predicted, measured = number("predicted"), float(seen["measured"])
+    if predicted and errors[0]:
+        measured = predicted / errors[0]
+    amdahl = errors[2] * measured if errors[2] else None
+    bounds = (number("low"), number("high"))
+    spread = float(seen["spread"])
+    said = seen["said"] or ""
+    place = (seen["name"], seen["words"])
+    return Tried(*place, predicted, *bounds, measured, spread, amdahl, None, said)
+
+
+def merged(page: Path, tried: Sequence[Tried]) -> list[Tried]:
+    """Rows of the page that were not measured again stay, in the order of the pairs."""
+    rows = {one.name: one for one in [*read(page), *tried]}
+    return [rows[pair.name] for pair in PAIRS if pair.name in rows]
 
 
 def load(path: Path | None) -> dict[str, Tried]:
