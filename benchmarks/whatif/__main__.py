@@ -1,11 +1,15 @@
 """How far off is `cutaway what-if`? Every change is predicted from the recording before, then made and measured.
 
-    python -m benchmarks.whatif [--only WORD …] [--results build/whatif.jsonl] [--page docs/what-if.md]
+    python -m benchmarks.whatif [--only WORD …] [--missing] [--results build/whatif.jsonl] [--page docs/what-if.md]
 
-`--only` chooses the pairs whose names contain one of the words. Programs that begin alike are measured in one round: before, then
-each change, in turn, so that a drift of the machine touches all of them. Use a quiet machine with two idle cores; all pairs take
-about half an hour. `--results` keeps what was found, a line for each pair: the same command goes on where it was interrupted, so
-delete the file to begin anew.
+`--only` chooses the pairs whose names contain one of the words, `--missing` those that docs/what-if.md does not hold. `--list` names
+the chosen ones and runs nothing. TorchRL needs `.venv-frameworks/bin/python` (`scripts/frameworks-environment`), which runs all others,
+too; a pair whose program cannot run is left out.
+
+Programs that begin alike are measured in one round: before, then each change, in turn, so that a drift of the machine touches all of
+them. Use a quiet machine with two idle cores. All pairs take about 45 minutes, those that are missing about 20. `--page` leaves the
+other rows of a page as they are. `--results` keeps what was found, a line for each pair: the same command goes on where it was
+interrupted, so delete the file to begin anew.
 
 `--keep FOLDER` keeps the recordings. `--predict-only FOLDER` predicts from those again and measures nothing; with `--results` it
 compares with what was measured then, so that a change of the replay can be tried.
@@ -27,6 +31,8 @@ from benchmarks.whatif import table, trial
 from benchmarks.whatif.pairs import PAIRS, Pair
 from benchmarks.whatif.table import Tried
 from benchmarks.whatif.trial import Lab
+
+DOCS = Path(__file__).parents[2] / "docs" / "what-if.md"
 
 
 class Progress:
@@ -97,6 +103,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.whatif")
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="WORD")
+    add("--missing", action="store_true", help="pairs that the docs do not hold")
+    add(
+        "--list", action="store_true", help="name the pairs, and how many runs it takes"
+    )
     add("--rounds", type=int, default=3)
     add("--seconds", type=float, default=4.0)
     add("--results", type=Path, metavar="FILE.jsonl")
@@ -107,18 +117,28 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _chosen(args: argparse.Namespace) -> list[Pair]:
+    there = {one.name for one in table.read(DOCS)} if args.missing else set()
+    return [
+        pair
+        for pair in PAIRS
+        if pair.name not in there
+        and (not args.only or any(word in pair.name for word in args.only))
+    ]
+
+
 def main() -> int:
     args = _arguments()
     earlier = table.load(args.results)
     known = {} if args.predict_only else {**earlier}
-    chosen = [
-        pair
-        for pair in PAIRS
-        if not args.only or any(word in pair.name for word in args.only)
-    ]
+    chosen = _chosen(args)
     together = groups(pair for pair in chosen if pair.name not in known)
     rounds = 0 if args.predict_only else args.rounds
     progress = Progress(runs(together, rounds))
+    if args.list:
+        print("\n".join(pair.name for pair in chosen))
+        say(f"{progress.total} runs of {args.seconds:g} s or a little more")
+        return 0
     for pairs in together:
         with tempfile.TemporaryDirectory() as temporary:
             folder = args.predict_only or args.keep or Path(temporary)
@@ -138,7 +158,8 @@ def main() -> int:
     ready = [known[pair.name] for pair in chosen if pair.name in known]
     print(table.table(ready))
     if args.page:
-        table.put_into(args.page, [one for one in ready if one.measured is not None])
+        measured = [one for one in ready if one.measured is not None]
+        table.put_into(args.page, table.merged(args.page, measured))
     return 0
 
 

@@ -6,13 +6,14 @@ import datetime
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.whatif.pairs import HELD_OUT
+from benchmarks.whatif.pairs import HELD_OUT, PAIRS
 
 BEGIN, END = "<!-- made by benchmarks.whatif -->", "<!-- end -->"
 MEDIAN, MOST_OF, WORST = 0.03, 0.08, 0.15
@@ -45,6 +46,12 @@ class Tried:
             return None
         return self.predicted / self.measured - 1
 
+    @property
+    def holds(self) -> bool:
+        """Whether the interval holds what was measured."""
+        low, high = self.low or 0.0, self.high or 0.0
+        return self.measured is not None and low <= self.measured <= high
+
 
 def table(tried: Sequence[Tried]) -> str:
     """Markdown, as docs/what-if.md holds it."""
@@ -75,44 +82,44 @@ def _naive(one: Tried, guess: float | None) -> float | None:
 
 
 def _summary(tried: Sequence[Tried]) -> list[str]:
+    """Pairs that the intervals were fitted to, and those that were held out."""
+    held_out = {pair.name for pair in HELD_OUT}
     measured = [one for one in tried if one.measured is not None]
-    known = [one for one in measured if one.error is not None]
-    if not known:
-        return ["", f"0 of {len(measured)} pairs predicted."]
-    ours = [abs(one.error or 0.0) for one in known]
-    idle = [abs(_naive(one, 1.0) or 0.0) for one in known]
-    median, most = np.percentile(ours, [50, 90])
-    inside = [
-        one
-        for one in known
-        if (one.low or 0.0) <= (one.measured or 0.0) <= (one.high or 0.0)
-    ]
-    lines = [
-        "",
-        f"{len(known)} of {len(measured)} pairs predicted: median error {median:.1%}, nine of ten {most:.1%}, worst {max(ours):.1%} "
-        f"(asked for: {MEDIAN:.0%}, {MOST_OF:.0%}, {WORST:.0%}). No change: median {np.median(idle):.1%}. "
-        f"The interval holds the measured value in {len(inside)} of {len(known)}.",
-    ]  # fmt: skip
-    both = [one for one in known if one.amdahl]
+    seen = [one for one in measured if one.name not in held_out]
+    unseen = [one for one in measured if one.name in held_out]
+    asked = f"{MEDIAN:.0%}, {MOST_OF:.0%}, {WORST:.0%}"
+    lines = ["", f"{_errors('Of the pairs that intervals were fitted to', seen)} (asked for: {asked})."]  # fmt: skip
+    both = [one for one in measured if one.error is not None and one.amdahl]
     if both:
         amdahl = np.median([abs(_naive(one, one.amdahl) or 0.0) for one in both])
         same = np.median([abs(one.error or 0.0) for one in both])
         lines.append(
             f"Where Amdahl has an answer ({len(both)} pairs): median {amdahl:.1%}, ours {same:.1%}."
         )
-    held_out = {pair.name for pair in HELD_OUT}
-    unseen = [abs(one.error or 0.0) for one in known if one.name in held_out]
     if unseen:
-        lines.append(
-            f"Of {len(unseen)} pairs that were chosen when the replay was finished: median {np.median(unseen):.1%}, "
-            f"worst {max(unseen):.1%}."
-        )
+        lines.append(f"{_errors('Of the last rows, which were held out', unseen)}.")
     loaded = [one for one in measured if one.foreign > QUIET]
     if loaded:
         lines.append(
             f"Other programs used more than {QUIET} cores during {len(loaded)} pairs, so these figures are not of a quiet machine."
         )
     return lines
+
+
+def _errors(which: str, group: Sequence[Tried]) -> str:
+    """Errors of a group of pairs, and how often its intervals hold what was measured."""
+    known = [one for one in group if one.error is not None]
+    said = f"{which}, {len(known)} of {len(group)} were predicted"
+    if not known:
+        return said
+    ours = [abs(one.error or 0.0) for one in known]
+    idle = [abs(_naive(one, 1.0) or 0.0) for one in known]
+    median, most = np.percentile(ours, [50, 90])
+    inside = [one for one in known if one.holds]
+    return (
+        f"{said}: median error {median:.1%}, nine of ten {most:.1%}, worst {max(ours):.1%}, where no change is {np.median(idle):.1%} off; "
+        f"the interval, which is meant to hold nine of ten, holds {len(inside)} of {len(known)}"
+    )
 
 
 def machine() -> str:
@@ -139,6 +146,48 @@ def put_into(page: Path, tried: Sequence[Tried]) -> None:
         f"{head}{BEGIN}\n\n{machine()}\n\n{table(tried)}\n\n{END}{tail}",
         encoding="utf-8",
     )
+
+
+_ROW = re.compile(
+    r"^\| (?P<name>[^`|]+) `(?P<words>[^`]+)`(?: \((?P<said>.*)\))? \| "
+    r"(?:(?P<predicted>[\d.]+) \((?P<low>[\d.]+) to (?P<high>[\d.]+)\)|does not know) \| "
+    r"(?P<measured>[\d.]+) ± (?P<spread>[\d.]+) \|(?P<errors>[^|]*\|[^|]*\|[^|]*)\|$"
+)
+
+
+def read(page: Path) -> list[Tried]:
+    """The rows of a page. What was measured follows from the errors, whose last digit is finer than its own."""
+    found = []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        seen = _ROW.match(line)
+        if seen:
+            found.append(_tried(seen))
+    return found
+
+
+def _tried(seen: re.Match[str]) -> Tried:
+    """One row, as it was before it was printed."""
+
+    def number(name: str) -> float | None:
+        return float(seen[name]) if seen[name] else None
+
+    shown = [text.strip().removesuffix("%") for text in seen["errors"].split("|")]
+    errors = [1 + float(text) / 100 if text else None for text in shown]
+    predicted, measured = number("predicted"), float(seen["measured"])
+    if predicted and errors[0]:
+        measured = predicted / errors[0]
+    amdahl = errors[2] * measured if errors[2] else None
+    bounds = (number("low"), number("high"))
+    spread = float(seen["spread"])
+    said = seen["said"] or ""
+    place = (seen["name"], seen["words"])
+    return Tried(*place, predicted, *bounds, measured, spread, amdahl, None, said)
+
+
+def merged(page: Path, tried: Sequence[Tried]) -> list[Tried]:
+    """Rows of the page that were not measured again stay, in the order of the pairs."""
+    rows = {one.name: one for one in [*read(page), *tried]}
+    return [rows[pair.name] for pair in PAIRS if pair.name in rows]
 
 
 def load(path: Path | None) -> dict[str, Tried]:

@@ -17,10 +17,13 @@ import numpy as np
 import cutaway
 from benchmarks.whatif.pairs import Pair
 from benchmarks.whatif.table import Tried
-from cutaway.analysis.whatif.changes import Change, Faster, parse
+from cutaway.analysis.whatif.changes import Change, Faster
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.sizes import Second
+from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
+
+_LONGEST = 300  # seconds
 
 
 class Failed(Exception):
@@ -75,13 +78,22 @@ def record(lab: Lab, pair: Pair, settings: Mapping[str, int]) -> Path:
     limit, rest = command(pair, settings, lab.seconds)
     recorder = [*limit, sys.executable, "-m", "cutaway", "run", "-q"]
     options = ["--simulator", "zlib", "--calibrate-share", "0", "-o", str(out)]
-    done = subprocess.run(
-        [*recorder, *options, *rest], capture_output=True, text=True, timeout=300
-    )
+    done = _ran([*recorder, *options, *rest], {**os.environ})
     lab.tell(f"recorded {out.stem}")
     if done.returncode:
         raise Failed(f"{out.stem} ended with {done.returncode}: {done.stderr}")
     return out
+
+
+def _ran(
+    command: list[str], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_LONGEST
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(command)} did not end within {_LONGEST} s") from None
 
 
 def predict(lab: Lab, pair: Pair) -> Tried:
@@ -155,9 +167,7 @@ def rate(lab: Lab, pair: Pair, settings: Mapping[str, int]) -> tuple[float, floa
     limit, rest = command(pair, settings, lab.seconds)
     environment = {key: value for key, value in os.environ.items() if key != "CUTAWAY"}
     before = _clocks()
-    done = subprocess.run(
-        [*limit, sys.executable, *rest], env=environment, capture_output=True, text=True, timeout=300
-    )  # fmt: skip
+    done = _ran([*limit, sys.executable, *rest], environment)
     if done.returncode:
         raise Failed(f"{' '.join(rest)} ended with {done.returncode}: {done.stderr}")
     seconds, machine, own = np.subtract(_clocks(), before)

@@ -22,7 +22,7 @@ from constructed import MS, batches, lockstep, served
 import cutaway
 from cutaway.analysis.run import Run
 from cutaway.analysis.whatif.build import build
-from cutaway.analysis.whatif.changes import Cores, Faster, Overlap, apply, parse
+from cutaway.analysis.whatif.changes import apply
 from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import DELAY, PASS, RUN, Items
 from cutaway.analysis.whatif.path import critical_path
@@ -31,6 +31,7 @@ from cutaway.analysis.whatif.replay import replay
 from cutaway.analysis.whatif.sizes import Second, Size, size_factors
 from cutaway.analysis.whatif.structure import process_names
 from cutaway.analysis.whatif.timeline import pauses
+from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
 from cutaway.reports.digests import digest_of
 from cutaway.reports.page.lanes import build_lanes
@@ -241,9 +242,8 @@ def test_actors_that_a_server_answers(tmp_path: Path) -> None:
     # Two actors get two answers in 11 ms. What a batch of four costs is not known: 1 ms, or 2.
     found = known.predict(parse("actors=4"), "actors=4")
     assert found.speedup == pytest.approx(2, rel=0.02)
-    assert found.work * found.before / found.high == pytest.approx(
-        2 * 11 / 12, rel=0.02
-    )
+    doubt = np.exp(np.hypot(found.recording, found.model))
+    assert found.least * doubt == pytest.approx(2 * 11 / 12, rel=0.02)
     assert "waits for 4" in found.assumes[0]
     # One is answered at once.
     assert speedup(known, "actors=1") == pytest.approx(0.5 * 11 / 11, rel=0.08)
@@ -307,39 +307,6 @@ def test_the_verb_prints_the_error_of_the_replay_first(constructed: Path) -> Non
         check=True,
     )
     assert json.loads(done.stdout)["predictions"][0]["speedup"] > 1.2
-
-
-@pytest.mark.parametrize(
-    ("word", "sentence"),
-    [
-        ("simulatoin=2x", "did you mean simulation"),
-        ("train.py:999=0", "No sample was taken"),
-        ("simulation", "is no change"),
-        ("simulation=fast", "write 2x"),
-        ("cores=none", "between 1 and 1024"),
-        ("workers=9", "cannot fill 9 workers"),
-        ("actors=0", "between 1 and 1024"),
-        ("batch=64", "--second RUN --sizes"),
-    ],
-)
-def test_bad_input_is_one_sentence(constructed: Path, word: str, sentence: str) -> None:
-    command = [sys.executable, "-m", "cutaway", "what-if", str(constructed), word]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 1
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_run_whose_iterations_differ_too_much_predicts_nothing(
-    constructed: Path,
-) -> None:
-    known = WhatIf(cutaway.open(constructed))
-    assert known.predict(parse("simulation=2x"), "simulation=2x").speedup > 1.4
-    known.spread = 0.2
-    with pytest.raises(CutawayError, match="known to ±20% only"):
-        known.predict(parse("simulation=2x"), "simulation=2x")
 
 
 def test_a_run_without_iterations_says_so(tmp_path: Path) -> None:
@@ -486,9 +453,3 @@ def test_the_page_draws_the_critical_path(constructed: Path) -> None:
     packed = zlib.decompress(base64.b64decode(path["data"]))
     drawn = np.frombuffer(packed, np.uint8).reshape(len(lanes["rows"]), detail["bins"])
     assert drawn.sum(axis=0) == pytest.approx(lanes["full"], abs=1)
-
-
-def test_words() -> None:
-    assert parse("a.py:3=free") == [Faster("a.py:3", float("inf"))]
-    assert parse("cores=2,4") == [Cores(2), Cores(4)]
-    assert parse("overlap=update,rollout") == [Overlap("update", "rollout")]

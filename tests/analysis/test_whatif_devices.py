@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from constructed import MS, lockstep
+from cutaway.analysis.machine import Machine
 
 import cutaway
-from cutaway.analysis.whatif.changes import parse
+from cutaway.analysis.whatif.changes import Elsewhere
 from cutaway.analysis.whatif.predict import WhatIf
+from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
 from cutaway.trace import format as fmt
 from cutaway.trace.imports import import_files
@@ -145,6 +147,14 @@ def test_what_a_device_does_not_tell_is_refused(tmp_path: Path) -> None:
     for word in ("envs=8", "batch=64", "overlap=update"):
         with pytest.raises(CutawayError, match="Of a run on an accelerator"):
             speedup(known, word)
+
+
+def test_another_device_is_as_fast_as_its_file_says(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    other = Machine("other", cores=8, threads=8, gpu_speed=2.0)
+    found = known.predict([Elsewhere(other)], "--machine other")
+    assert found.speedup == pytest.approx(10 / 7, rel=0.01)  # as kernel=2x
+    assert "all work of a device 2 times as fast" in " ".join(found.assumes)
 
 
 def test_a_real_trace_is_replayed(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Replay the run, then with the changes."""
     from cutaway.analysis.whatif import compositions
-    from cutaway.analysis.whatif.changes import named, parse
     from cutaway.analysis.whatif.predict import WhatIf
+    from cutaway.analysis.whatif.words import named, parse_all
     from cutaway.reports import digests, whatif
     from cutaway.reports.printer import Printer
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
             raise CutawayError("Say composition= and gpus=, or --machine, not both.")
         _compose(args, asked)
         return
-    parsed = [parse(word) for word in args.changes]
+    parsed = parse_all(args.changes)
     second = _second(args)
     known = WhatIf(digests.open_run(args.path, raw=False))
     single = [
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
     lines = whatif.predictions(known, found) if found else whatif.table(known, worth)
     wrapped = []
     for line in lines:
-        wrapped += textwrap.wrap(line, 79, drop_whitespace=False) or [""]
+        wrapped += textwrap.wrap(line, 79) or [""]
     printer.print(*map(printer.line, wrapped))
 
 

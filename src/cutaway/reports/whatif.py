@@ -6,35 +6,56 @@ from dataclasses import asdict
 from itertools import chain, pairwise
 from typing import Any
 
-from cutaway.analysis.whatif.predict import NAMELESS, Prediction, WhatIf, Worth
-from cutaway.analysis.whatif.words import ms
+from cutaway.analysis.whatif.predict import (
+    MOST_DOUBT,
+    NAMELESS,
+    Prediction,
+    WhatIf,
+    Worth,
+)
+from cutaway.analysis.whatif.times import lasting
 
 _ROWS = 18
 _KNEE = 0.05
+_MANY_TIMES = 100
+_ALL = 0.9
 
 
 def head(known: WhatIf) -> list[str]:
     """The error of the replay comes first, always."""
     count = len(known.seconds)
-    first = f"replayed as recorded: {abs(known.error):.1%} off ({ms(known.recorded)} ms an iteration, {count} iterations)"
+    first = f"replayed as recorded: {abs(known.error):.1%} off ({lasting(known.recorded)} an iteration, {count} iterations)"
     return [first, *known.graph.notes, ""]
 
 
 def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
-    """One line for each change, and what it assumes."""
+    """One line for each change, what the interval is made of, and what it assumes."""
     lines = head(known)
     for one in found:
-        gain = (
-            f"{one.speedup:.2f}x as fast" if one.speedup < 100 else "over 100x as fast"
-        )
-        times = f"{ms(one.before)} -> {ms(one.after)} ms an iteration"
-        lines.append(
-            f"{one.change}: {gain} ({times}, {ms(one.low)} to {ms(one.high)})"
-        )
+        span = f"({_times(one.least)} to {_times(one.most)})"
+        times = f"{lasting(one.before)} -> {lasting(one.after)}"
+        lines.append(f"{one.change}: {_times(one.speedup)}x as fast {span}, {times}")
     if len(found) > 1:
         lines.append(_knee(found))
+    lines += ["", _interval(found)]
+    if len(found) == 1 and found[0].least <= 1 <= found[0].most:
+        lines.append("too close to call: it may gain nothing")
     assumed = dict.fromkeys(chain.from_iterable(one.assumes for one in found))
     return [*lines, *(["assumes: " + "; ".join(assumed)] if assumed else [])]
+
+
+def _times(speedup: float) -> str:
+    return f"{speedup:.2f}" if speedup < _MANY_TIMES else "over 100"
+
+
+def _interval(found: list[Prediction]) -> str:
+    """Where the width comes from: recording for longer makes only one part smaller."""
+    model = max(one.model for one in found)
+    recording = max(one.recording for one in found)
+    return (
+        f"in brackets: where 9 of 10 should lie. Such predictions are ±{model:.0%} off, this recording leaves ±{recording:.0%} open; "
+        "the times are those of an iteration."
+    )
 
 
 def _knee(found: list[Prediction]) -> str:
@@ -50,19 +71,29 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
     known.require()
     lines = [
         *head(known),
-        "10 % faster: how much faster the whole gets. free: how many times as fast without it.",
+        "What the whole gains if one of them gets 10 % faster, or takes no time (free):",
     ]
     lines.append(f"{'':9} {'':40} {'10 % faster':>12} {'free':>8}")
-    for row in worth[:_ROWS]:
-        free = f"{row.free:.2f}x" if row.free < 100 else ">100x"
+    shown = [row for row in worth if not _is_all(row)]
+    for row in shown[:_ROWS]:
+        free = f"{row.free:.2f}x" if row.free < _MANY_TIMES else ">100x"
         lines.append(
             f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}"
         )
-    named = (row for row in worth if row.kind != "process" and row.name != NAMELESS)
+    if known.spread > MOST_DOUBT:
+        lines.append(
+            f"The time of an iteration is known to ±{known.spread:.0%} only, so this order may be chance; record it for longer."
+        )
+    named = (row for row in shown if row.kind != "process" and row.name != NAMELESS)
     best = next(named, None)
     if best:
         lines += ["", f"next: cutaway what-if {known.run.trace.path} {best.name}=2x"]
     return lines
+
+
+def _is_all(row: Worth) -> bool:
+    """A line that calls the whole training, as `model.learn(...)` does, tells nobody what to mend."""
+    return row.kind == "line" and row.share > _ALL
 
 
 def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[str, Any]:
@@ -74,5 +105,8 @@ def plain(known: WhatIf, found: list[Prediction], worth: list[Worth]) -> dict[st
         "replay_error": known.error,
         "notes": known.graph.notes,
     }
-    shown = [{**asdict(one), "speedup": one.speedup} for one in found]
+    shown = []
+    for one in found:
+        span = {"speedup": one.speedup, "least": one.least, "most": one.most}
+        shown.append({**asdict(one), **span})
     return {**about, "predictions": shown, "worth": [asdict(row) for row in worth]}

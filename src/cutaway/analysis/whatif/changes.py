@@ -1,15 +1,8 @@
-"""Changes as people write them, and what they do to a graph.
-
-`NAME=2x` makes something twice as fast, `NAME=0` takes it away; NAME is an operation, a layer, a function or FILE:LINE.
-NAME may also be a process. `cores=N` is another number of cores; another machine is an option.
-`overlap=A,B` lets A run beside B, one pass behind or ahead.
-`envs=N`, `workers=N` and `actors=N` change the structure, `batch=N`, `minibatch=N` and `threads=N` need a second recording.
-"""
+"""Changes, and what they do to a graph. `words.py` reads them as people write them."""
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -54,8 +47,6 @@ if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
 ALIASES = {"update": ("backpropagation",), "rollout": ("simulation", "inference")}
-_COUNTS = ("cores", "envs", "workers", "actors", *LAWS)
-_MOST = {"cores": 1024, "envs": 4096, "workers": 1024, "actors": 1024}
 
 
 @dataclass(frozen=True)
@@ -91,84 +82,16 @@ class Overlap:
 Change = Faster | Cores | Elsewhere | Overlap | Structure | Actors | Size
 
 
-def parse(word: str) -> list[Change]:
-    """The change a word of the command line means; several for a list of numbers.
-
-    >>> parse("simulation=2x"), parse("train.py:226=0")
-    ([Faster(name='simulation', times=2.0)], [Faster(name='train.py:226', times=inf)])
-    """
-    name, equals, value = word.rpartition("=")
-    if not equals or not name or not value:
-        raise CutawayError(
-            f"{word!r} is no change; write NAME=2x, NAME=0, cores=N, envs=N or overlap=A,B."
-        )
-    if name in _COUNTS:
-        return [_counted(name, _count(word, name, one)) for one in value.split(",")]
-    if name == "overlap":
-        moved, _, beside = value.partition(",")
-        return [Overlap(moved, beside)]
-    return [Faster(name, _times(word, value))]
-
-
-def _count(word: str, name: str, text: str) -> int:
-    least, most = int(name != "workers"), _MOST.get(name, 1 << 30)
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise CutawayError(
-            f"{word!r}: the number of {name} is between {least} and {most}."
-        )
-    return int(text)
-
-
-def _counted(name: str, count: int) -> Change:
-    made: dict[str, Change] = {
-        "cores": Cores(count),
-        "envs": Structure(envs=count),
-        "workers": Structure(workers=count),
-        "actors": Actors(count),
-    }
-    return made.get(name, Size(name, count))
-
-
-def named(change: Change) -> str:
-    """A number as it is written: of one point of a curve."""
-    match change:
-        case Cores(count):
-            return f"cores={count}"
-        case Structure(envs=None):
-            return f"workers={change.workers}"
-        case Structure():
-            return f"envs={change.envs}"
-        case Actors(count):
-            return f"actors={count}"
-        case Size(name, value):
-            return f"{name}={value}"
-        case _:
-            return ""
-
-
-def _times(word: str, value: str) -> float:
-    if value in ("0", "free"):
-        return math.inf
-    try:
-        times = float(value.removesuffix("x"))
-    except ValueError:
-        times = -1.0
-    if not value.endswith("x") or not 0 < times < math.inf:
-        raise CutawayError(
-            f"{word!r}: write 2x for twice as fast, 0.5x for half as fast, 0 for free."
-        )
-    return times
-
-
 def apply(
     run: Run, graph: Graph, changes: Sequence[Change], second: Second | None = None
 ) -> Shape:
     """The graph after all changes, the factor of each key's time, and what had to be assumed. Structure comes first: other
     changes are about what it leaves."""
-    if graph.on_devices and not all(isinstance(one, Faster | Cores) for one in changes):
+    on_devices = Faster | Cores | Elsewhere
+    if graph.on_devices and not all(isinstance(one, on_devices) for one in changes):
         raise CutawayError(
-            "Of a run on an accelerator, only NAME=2x and cores=N are replayed: what a batch of another size costs a device, one recording "
-            "does not tell."
+            "Of a run on an accelerator, only NAME=2x, cores=N and --machine are replayed: what a batch of another size costs a device, "
+            "one recording does not tell."
         )
     shape = _shaped(run, graph, changes)
     graph, assumes = _moved(run, shape.graph, changes), [*shape.assumes]
@@ -190,7 +113,7 @@ def apply(
                     graph = _on_cores(graph, count)
             case Elsewhere(machine):
                 factors *= _speeds(graph, machine)
-                assumes.append(_described(machine))
+                assumes.append(_described(machine, graph.on_devices))
             case Overlap(moved, _):
                 graph = _overlapped(graph, change)
                 assumes.append(
@@ -240,12 +163,16 @@ def _speeds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
     )
 
 
-def _described(machine: Machine) -> str:
+def _described(machine: Machine, on_devices: bool) -> str:
     """What is taken for granted about another machine."""
     if machine.cpu_speed == 1:
         speed = "each as fast as here while it is alone (set cpu_speed in its file)"
     else:
         speed = f"each {machine.cpu_speed:g} times as fast as here while it is alone"
+    if on_devices and machine.gpu_speed == 1:
+        speed += "; a device as fast as here (set gpu_speed in its file)"
+    elif on_devices:
+        speed += f"; all work of a device {machine.gpu_speed:g} times as fast"
     return f"{machine.name} has {machine.cores} cores and {machine.threads} CPU threads, {speed}"
 
 
@@ -282,13 +209,23 @@ def shares(run: Run, graph: Graph, name: str) -> NDArray[np.float64]:
             ]
         )
     if name in THREAD_LAYERS or name in DEVICE_LAYERS.values():
-        return np.array([float(key.layer == name) for key in graph.keys])
+        return _of_layer(graph, name)
     if any(name in key.title for key in graph.keys):
         return np.array([float(name in key.title) for key in graph.keys])
     processes = {number for number, own in enumerate(process_names(run)) if own == name}
     if processes:
         return np.array([float(key.process in processes) for key in graph.keys])
     return _sampled_shares(run, graph, name, operations)
+
+
+def _of_layer(graph: Graph, name: str) -> NDArray[np.float64]:
+    layers = {key.layer for key in graph.keys}
+    if name not in layers:
+        known = ", ".join(sorted(layers - {MESSAGE}))
+        raise CutawayError(
+            f"Nothing in this run is of layer {name}; layers are: {known}."
+        )
+    return np.array([float(key.layer == name) for key in graph.keys])
 
 
 def _sampled_shares(
@@ -344,7 +281,7 @@ def _refuse(name: str, file: str, operations: set[str]) -> None:
             f"No sample was taken in {name}; `cutaway show RUN --by line` lists the lines that cost time."
         )
     known = sorted(operations)
-    near = difflib.get_close_matches(name, [*known, *THREAD_LAYERS], 1)
+    near = difflib.get_close_matches(name.lower(), [*known, *THREAD_LAYERS], 1)
     hint = (
         f"did you mean {near[0]}?"
         if near
@@ -367,6 +304,10 @@ def _overlapped(graph: Graph, change: Overlap) -> Graph:
     beside = (
         _named(graph, change.beside) if change.beside else (own - moved - {""}) or {""}
     )
+    if not beside - moved:
+        raise CutawayError(
+            f"{change.moved} cannot run beside itself; name two operations, as in overlap=update,rollout."
+        )
     go, done = len(graph.channels), len(graph.channels) + 1
     segments = [
         _split(graph, segment, (moved, beside), (go, done))

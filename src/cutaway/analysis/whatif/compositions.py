@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from cutaway.analysis.table import totals
 from cutaway.analysis.whatif.predict import Prediction
-from cutaway.analysis.whatif.words import ms
+from cutaway.analysis.whatif.times import ms
 from cutaway.errors import CutawayError
 from cutaway.vocabulary import whole
 

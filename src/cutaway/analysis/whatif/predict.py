@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cutaway.analysis.estimates import t95
+from cutaway.analysis.whatif import known_errors
 from cutaway.analysis.whatif.build import build
 from cutaway.analysis.whatif.changes import Change, Faster, apply
 from cutaway.analysis.whatif.graph import Graph
 from cutaway.analysis.whatif.replay import Replayed, replay
 from cutaway.analysis.whatif.sizes import Second
 from cutaway.analysis.whatif.structure import process_names
-from cutaway.analysis.whatif.words import ms
+from cutaway.analysis.whatif.times import lasting
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -28,14 +29,18 @@ NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _BATCHES = 10
-_MOST_DOUBT = 0.15
-"""What the assumptions of a change, or the spread of a recording, may make of the time of an iteration."""
+_MANY_ANSWERS = 50
+"""Of a server, in each stretch: of fewer, it matters where in a batch of them a stretch ends."""
+MOST_DOUBT = 0.15
+"""What the assumptions of a change, or the spread of a recording, may make of the gain. The error of the model is no
+part of this: it is known, so it widens the interval, and recording again would not help."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of an iteration as recorded and after a change, with a 95 % interval, and what that assumes. `work` is how much an
-    iteration does then, of what it did."""
+    """Seconds of an iteration as recorded and after a change, with an interval that is meant to hold nine of ten, and what that assumes.
+    `work` is how much an iteration does then, of what it did. `recording` and `model` are the relative half widths that the interval
+    is made of: how well the run is known, and how far such predictions were off when they were checked."""
 
     change: str
     before: float
@@ -44,11 +49,26 @@ class Prediction:
     high: float
     assumes: tuple[str, ...] = ()
     work: float = 1.0
+    recording: float = 0.0
+    model: float = 0.0
 
     @property
     def speedup(self) -> float:
         """How many times the throughput."""
-        return self.work * self.before / self.after if self.after else float("inf")
+        return self._times(self.after)
+
+    @property
+    def least(self) -> float:
+        """The lower end of the speed-up."""
+        return self._times(self.high)
+
+    @property
+    def most(self) -> float:
+        """The upper end of the speed-up."""
+        return self._times(self.low)
+
+    def _times(self, seconds: float) -> float:
+        return self.work * self.before / seconds if seconds else float("inf")
 
 
 @dataclass(frozen=True)
@@ -84,7 +104,8 @@ class WhatIf:
         """By how much the replay without a change is off; positive: it takes too long."""
         self.spread = _relative_error(same.seconds, self.seconds)
         # What recording cost is no part of what a change is compared with.
-        self.base = self._again(self.graph).mean
+        self.unchanged = self._again(self.graph)
+        self.base = self.unchanged.mean
         self.before = self.recorded * self.base / same.mean
 
     def _again(
@@ -97,9 +118,14 @@ class WhatIf:
         """Refuse to predict where the replay does not resemble the run."""
         if abs(self.error) > MOST_ERROR or self.forced > _MOST_FORCED:
             raise CutawayError(
-                f"Replayed as recorded, this run is {self.error:+.0%} off, so nothing is predicted; "
+                f"Replayed as recorded, this run is {self.error:+.0%} off{self._because()}, so nothing is predicted; "
                 "record it on a quiet machine, for longer."
             )
+
+    def _because(self) -> str:
+        """What the notes know of it."""
+        used = [note for note in self.graph.notes if note.startswith("other programs")]
+        return f" ({used[0].partition(' meanwhile')[0]})" if used else ""
 
     def predict(
         self, changes: Sequence[Change], text: str, second: Second | None = None
@@ -107,37 +133,42 @@ class WhatIf:
         """The ratio of two replays, applied to what was recorded. What cannot be done to this run at all is said first."""
         shape = apply(self.run, self.graph, changes, second)
         self.require()
-        error = float(np.hypot(self.spread, self.error))
-        if error > _MOST_DOUBT:
-            raise CutawayError(
-                f"The time of an iteration is known to ±{error:.0%} only, so nothing is predicted; record it for longer."
-            )
         base = self._base(shape.base, text)
         found = self._after(shape.graph, shape.factors, text)
+        few = base.asked and base.answers.sum() < _BATCHES * _MANY_ANSWERS
+        unlike = self.spread if few else _unlike(base, found)
+        error = float(np.hypot(unlike, self.error))
+        if error > MOST_DOUBT:
+            raise CutawayError(
+                f"What {text} gains is known to ±{error:.0%} only, because parts of this run differ, so nothing is predicted; "
+                "record it for longer."
+            )
         after = most = self.before * found.mean / base.mean
         # Who asks a server makes a step for each answer, however long an iteration is.
-        more = found.asked / base.asked if base.asked else 1.0
+        asks = bool(base.asked and found.asked)
+        more = found.asked / base.asked if asks else 1.0
         if shape.worst or not np.array_equal(shape.factors, shape.most):
             worst = self._after(shape.worst or shape.graph, shape.most, text)
-            done = worst.asked / found.asked if base.asked else 1.0
+            done = worst.asked / found.asked if asks else 1.0
             most = self.before * worst.mean / base.mean / done
-        if abs(most / after - 1) > _MOST_DOUBT:
+        if abs(most / after - 1) > MOST_DOUBT:
             raise CutawayError(
-                f"With {text} an iteration takes {ms(after)} to {ms(most)} ms, depending on {shape.unknown}, "
+                f"With {text} an iteration takes {lasting(after)} to {lasting(most)}, depending on {shape.unknown}, "
                 "so nothing is predicted; record a short run with it and use cutaway diff."
             )
-        low, high = (
-            min(after, most) * (1 - error),
-            max(after, most) * (1 + error),
-        )
+        kinds = [known_errors.kind_of(change, self.graph) for change in changes]
+        model = known_errors.half_width(kinds)
+        times = float(np.exp(np.hypot(error, model)))
         return Prediction(
             text,
             self.before,
             after,
-            max(0.0, low),
-            high,
-            shape.assumes,
+            min(after, most) / times,
+            max(after, most) * times,
+            (*shape.assumes, *known_errors.unchecked(kinds)),
             shape.work * more,
+            error,
+            model,
         )
 
     def loads(self, changes: Sequence[Change]) -> Loads:
@@ -160,7 +191,7 @@ class WhatIf:
     def _base(self, graph: Graph | None, text: str) -> Replayed:
         """What a change is compared with: the run, or the run put together anew."""
         if graph is None:
-            return Replayed(np.array([self.base]), 0.0)
+            return self.unchanged
         found = self._again(graph)
         if abs(found.mean / self.base - 1) > MOST_ERROR:
             raise CutawayError(
@@ -236,6 +267,30 @@ class WhatIf:
             elasticity,
             self.base / free if free else float("inf"),
         )
+
+
+def _unlike(base: Replayed, found: Replayed) -> float:
+    """Half of the 95 % interval of the speed-up, relative to it: by how much it differs between stretches of the run. Iterations may be
+    as unlike as they want, as long as a change does the same to all of them."""
+    count = min(_BATCHES, len(base.seconds), len(found.seconds))
+    if count < 2:
+        return 0.0
+    before, after = _rates(base, count), _rates(found, count)
+    if not (before.all() and np.isfinite(after).all() and np.isfinite(before).all()):
+        return 0.0  # something takes no time at all, or nobody is answered
+    ratios = after / before
+    width = t95(count - 1) * ratios.std(ddof=1) / np.sqrt(count)
+    return float(width / ratios.mean()) if ratios.any() else 0.0
+
+
+def _rates(replayed: Replayed, count: int) -> NDArray[np.float64]:
+    """Iterations a second in so many stretches, or answers."""
+    each = np.ones(len(replayed.seconds))
+    done = replayed.answers if replayed.asked else each
+    seconds = np.array([part.sum() for part in np.array_split(replayed.seconds, count)])
+    made = np.array([part.sum() for part in np.array_split(done, count)])
+    with np.errstate(divide="ignore"):
+        return np.asarray(made / seconds)
 
 
 def _relative_error(*both: NDArray[np.float64]) -> float:

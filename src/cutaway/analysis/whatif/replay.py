@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,15 @@ _POLL = 0.05e-3
 @dataclass(frozen=True)
 class Replayed:
     """Seconds of each iteration that counts, the share of waits that nobody in the recording would have ended, and how many
-    questions a server answered in an iteration (0: nobody asks). `busy`: the share of the time in which each thread works, `cpu`:
-    how many CPU threads are busy."""
+    questions a server answered in an iteration (0: nobody asks), on average and in each of them (`answers`). `busy`: the share of
+    the time in which each thread works, `cpu`: how many CPU threads are busy."""
 
     seconds: NDArray[np.float64]
     forced: float
     asked: float = 0.0
     busy: tuple[float, ...] = ()
     cpu: float = 0.0
+    answers: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     @property
     def mean(self) -> float:
@@ -62,7 +63,9 @@ def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed
     counted = graph.settled(asked)
     mean = float(counted.mean()) if len(counted) else 0.0
     shares = tuple((busy / length).tolist())
-    return Replayed(graph.settled(seconds), forced / items, mean, shares, cpu / length)
+    return Replayed(
+        graph.settled(seconds), forced / items, mean, shares, cpu / length, counted
+    )
 
 
 def _replay_segment(
