@@ -112,7 +112,7 @@ size_t next_size(const ThreadState* t) {
   const bool quick = monotonic_ns() - t->opened_ns < 250000000;
   const uint64_t most = recorder.options.max_bytes / 16;
   if (!quick || size >= kLargestSegment || (most && 4 * size > most)) return size;
-  return 4 * size;
+  return std::min<size_t>(4 * size, kLargestSegment);
 }
 
 Segment* new_segment(const ThreadState* t, size_t size) {

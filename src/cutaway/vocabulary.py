@@ -85,6 +85,25 @@ LAYERS = {
 }  # fmt: skip
 """In the order in which reports show them: those of threads, then those of devices."""
 
+
+class Meter:
+    """What the recorder samples of a process: its key in log.jsonl, its column in the table `samples`, and what it means. A number
+    of bytes (or of anything else) is `whole`."""
+
+    def __init__(
+        self, key: str, meaning: str, *, column: str = "", whole: bool = False
+    ) -> None:
+        self.key, self.meaning, self.whole = key, meaning, whole
+        self.column = column or key
+
+
+PROCESS_METERS = (
+    Meter("rss", "resident memory in bytes", whole=True),
+    Meter("cores", "cores the process used since the last sample"),
+    Meter("foreign", "cores used by programs outside the run", column="other_cores"),
+)
+"""Read by `Meters::sample` in native/recorder/meters.cpp. A sample that lacks one says nothing about it."""
+
 RESOURCES = {
     "cpu": ("CPU only", 1.0),
     "cpu+gpu": ("CPU and GPU", 0.65),

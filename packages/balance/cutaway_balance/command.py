@@ -15,6 +15,9 @@ from typing import Any
 
 from cutaway.commands import write_page
 from cutaway.errors import CutawayError
+from cutaway.machines.files import shipped
+from cutaway.machines.gpu import GPUS
+from cutaway.machines.machine import HOSTS
 
 HELP = "find out how many actors, CPUs and SMs to use"
 VERBS = {
@@ -83,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "use only the runs with these numbers of actors",
             dest="only",
         )
-        add("--machine", help="another machine: dgx1, dgx-a100, desktop or a TOML file")
+        known = ", ".join(shipped(HOSTS))
+        add("--machine", help=f"another machine: {known} or a TOML file")
         batch = (
             "inference batch: `seed` or a number of environments (default: as recorded)"
         )
@@ -97,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", type=Path, metavar="FILE.toml", help="write a machine file")
     add = verbs["kernels"].add_argument
     add("trace", type=Path, metavar="RUN|TRACE", help=TRACE)
-    add("--gpu", required=True, help="v100, a100, h100, b200, mi300x or a TOML file")
+    add("--gpu", required=True, help=f"{', '.join(shipped(GPUS))} or a TOML file")
     for name in VERBS.keys() - {"measure"}:
         verbs[name].add_argument("--json", action="store_true", help="for scripts")
 

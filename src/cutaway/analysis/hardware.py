@@ -13,15 +13,24 @@ from typing import NamedTuple
 
 Values = Mapping[str, float]
 
+
+class Share(NamedTuple):
+    """A measure that is a share: its meaning, and its head in the table of `show`; one without a head is not in it."""
+
+    meaning: str
+    head: str = ""
+
+
 SHARES = {
-    "sm_active": "share of the time a multiprocessor (SM, CU) has work",
-    "occupancy": "warps that are resident, as a share of those that fit",
-    "compute": "share of the peak of the busiest compute unit",
-    "tensor": "share of the peak of the tensor cores (MFMA)",
-    "dram": "share of the peak bandwidth of device memory",
-    "l1_hit": "share of accesses that the first-level cache serves",
-    "l2_hit": "share of accesses that the second-level cache serves",
+    "sm_active": Share("share of the time a multiprocessor (SM, CU) has work", "SM"),
+    "occupancy": Share("resident warps, as a share of those that fit", "occ."),
+    "compute": Share("share of the peak of the busiest compute unit", "comp."),
+    "tensor": Share("share of the peak of the tensor cores (MFMA)", "tens."),
+    "dram": Share("share of the peak bandwidth of device memory", "DRAM"),
+    "l1_hit": Share("share of accesses that the first-level cache serves"),
+    "l2_hit": Share("share of accesses that the second-level cache serves", "L2"),
 }
+"""Columns of the table `counters`, in the order in which `show` has them."""
 AMOUNTS = {
     "flops": "floating-point operations",
     "bytes": "bytes read from and written to device memory; of XLA, what the compiler counts, on-chip memory included",

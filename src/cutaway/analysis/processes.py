@@ -14,6 +14,7 @@ from cutaway.analysis.sweep import Swept, select
 from cutaway.analysis.table import Table
 from cutaway.trace.log import Call, Log
 from cutaway.trace.reader import ProcessTrace, Trace
+from cutaway.vocabulary import PROCESS_METERS
 
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
@@ -363,8 +364,10 @@ def samples(run: Run) -> Table:
     """
     rows = []
     for index, sample in samples_in(run):
-        cores = sample.get("cores", 0.0)
-        of_process = (sample.get("rss", 0), cores, sample.get("foreign", np.nan))
+        of_process = [
+            sample.get(meter.key, 0 if meter.whole else np.nan)
+            for meter in PROCESS_METERS
+        ]
         for thread in _thread_samples(sample):
             rows.append((index, *thread, *of_process))
     names = (
@@ -373,9 +376,7 @@ def samples(run: Run) -> Table:
         "tid",
         "cpu_ns",
         "runqueue_ns",
-        "rss",
-        "cores",
-        "other_cores",
+        *(meter.column for meter in PROCESS_METERS),
     )
     return Table.from_rows(names, rows)
 

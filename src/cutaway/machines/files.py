@@ -15,15 +15,19 @@ _toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "t
 T = TypeVar("T")
 
 
+def shipped(folder: Path) -> list[str]:
+    """The names of the files in `folder` that come with Cutaway."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
 def read_toml(name: str, folder: Path, what: str, kind: Callable[..., T]) -> T:
     """A description by the path of its TOML file, or by the name of one in `folder` that comes with Cutaway."""
     path = Path(name)
     if not path.exists():
         path = folder / (name.lower().removesuffix(".toml") + ".toml")
     if not path.exists():
-        shipped = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
         raise CutawayError(
-            f"There is no {what} {name!r}; use one of {shipped}, or the path of a TOML file."
+            f"There is no {what} {name!r}; use one of {', '.join(shipped(folder))}, or the path of a TOML file."
         )
     try:
         values: dict[str, Any] = {"name": path.stem, **_toml.loads(path.read_text())}

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from cutaway.analysis.hardware import SHARES
+
 from . import device_memory, rows, text
 from .columns import (
     Column,
@@ -100,9 +102,9 @@ VIEWS: dict[str, TableView] = {
         time("launch_ns", "latency"), figure("queue", "queue", text.number),
     )),
     "counter": TableView("hardware counters by kernel; shares of peak, see docs/counters.md", rows.counter_rows, (
-        name("kernel", "kernel", 22), name("operation", "launched in", 12), COUNT, share("sm_active", "SM"),
-        share("occupancy", "occ."), share("compute", "comp."), share("tensor", "tens."), share("dram", "DRAM"),
-        share("l2_hit", "L2"), figure("tflops", "TFLOP/s", rate), figure("gbs", "GB/s", rate),
+        name("kernel", "kernel", 22), name("operation", "launched in", 12), COUNT,
+        *(share(measure, about.head) for measure, about in SHARES.items() if about.head),
+        figure("tflops", "TFLOP/s", rate), figure("gbs", "GB/s", rate),
     )),
     "transition": TableView("transitions of the main process by count", rows.transition_rows, (
         name("operation", "operation", 15), layer("from"), layer("to"), function("function", "function", 15),

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 from cutaway import _sweep
 from cutaway.trace.files import next_data, open_file, parse_object
-from cutaway.vocabulary import BLOCKED_CALL, GIL, GIL_CALL, NATIVE_CODE
+from cutaway.vocabulary import (
+    BLOCKED_CALL,
+    GIL,
+    GIL_CALL,
+    NATIVE_CODE,
+    PROCESS_METERS,
+)
 
 _LONGEST = 1 << 20
 _MOST_ENVIRONMENTS = 1 << 20
@@ -265,10 +271,11 @@ def _is_point(value: Any) -> bool:
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("t", "pid", "ppid", "n", "own"), _is_count),
     **dict.fromkeys(("mono", "real", "raw", "ticks"), _is_count),
-    **dict.fromkeys(("rss", "anon", "mapped", "pss", "private", "shmem"), _is_count),
+    **dict.fromkeys(("anon", "mapped", "pss", "private", "shmem"), _is_count),
     **dict.fromkeys(("lost", "interval"), _is_count),
     **dict.fromkeys(("code", "signal", "tid"), lambda value: isinstance(value, int)),
-    **dict.fromkeys(("cores", "foreign", "sms", "major", "minor"), _is_number),
+    **dict.fromkeys(("sms", "major", "minor"), _is_number),
+    **{m.key: _is_count if m.whole else _is_number for m in PROCESS_METERS},
     **dict.fromkeys(("rapl_uj", "power"), _are_numbers),
     **dict.fromkeys(("threads", "versions"), lambda value: isinstance(value, dict)),
     "id": lambda value: isinstance(value, (int, str)),

@@ -205,13 +205,16 @@ def _iterations(run: Run, on_devices: bool) -> tuple[NDArray[np.int64], int, flo
 
 
 def _window(run: Run, marks: NDArray[np.int64], most: int) -> tuple[int, int]:
-    """From the second iteration on; of a long run as many as have `most` events, in the middle."""
+    """From the end of start-up on; of a long run as many iterations as have `most` events, in the middle."""
     events = int(run.swept.threads["events"].sum())
     if len(marks) == 2:
         return int(marks[0]), int(marks[1])
     share = min(1.0, most / max(events, 1))
-    count = max(2, int((len(marks) - 2) * share))
-    skipped = 1 + (len(marks) - 2 - count) // 2
+    begun = int(np.searchsorted(marks, run.stages.steady_ns or 0))
+    begun = min(max(1, begun), len(marks) - 3) if len(marks) > 3 else 1
+    steady = len(marks) - 1 - begun
+    count = max(2, int(steady * share))
+    skipped = begun + (steady - count) // 2
     return int(marks[skipped]), int(marks[min(skipped + count, len(marks) - 1)])
 
 

@@ -1,4 +1,4 @@
-"""Runs recorded by others: Kineto JSON, Nsight Systems SQLite, XPlane, rocprofv3 JSON."""
+"""Runs that other tools recorded: `formats.py` lists them, a file here reads each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 from cutaway.errors import CutawayError
+from cutaway.trace.imports.formats import detect
 from cutaway.trace.imports.other_devices import note_other_devices
 from cutaway.trace.imports.recorded import Recorded, write
-from cutaway.trace.imports.source import Limits, Progress, detect
+from cutaway.trace.imports.source import Limits, Progress
 from cutaway.trace.writer import RunWriter
 
 __all__ = ["Limits", "detect", "import_files"]

@@ -1,4 +1,4 @@
-"""Opens a foreign file: tells its format by its content, and hands out its bytes unpacked, or chosen parts of its JSON as columns.
+"""Opens a foreign file, and hands out its bytes unpacked, or chosen parts of its JSON as columns.
 
 Limits are checked while reading: a small file that unpacks to terabytes costs a second, not the machine.
 """
@@ -6,15 +6,11 @@ Limits are checked while reading: a small file that unpacks to terabytes costs a
 from __future__ import annotations
 
 import gzip
-import re
-import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -32,9 +28,6 @@ from cutaway.trace.imports.columns import (
 CHUNK = 1 << 20
 _TEXT_BYTES = 4096  # of a name; the rest is cut off
 _TAKE_ROWS = 1 << 16
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
-# pprof's Profile begins with a ValueType, two numbers; XPlane's first field holds a text as well.
-_PROFILE = re.compile(rb"\n[\x04-\x0c]\x08[\x80-\xff]*[\x00-\x7f]\x10")
 
 Progress = Callable[
     [int], None
@@ -91,62 +84,6 @@ def read_chunks(
         raise CutawayError(
             f"{path} cannot be read: {error.strerror or error}."
         ) from None
-
-
-def detect(path: Path) -> str:
-    """The format of a file, which is the name of its reader, by its content, never by its name."""
-    if path.is_dir():
-        raise CutawayError(f"{path} is a folder; name the trace files in it.")
-    head = next(read_chunks(path, Limits(), lambda read: None, 4096), b"")
-    if not head:
-        raise CutawayError(f"{path} is empty; there is nothing to import.")
-    if head.startswith(b"SQLite format 3\0"):
-        if is_rocpd(path):
-            return "rocpd"
-        return "nsys"
-    if head.startswith(b"NVR\0"):
-        return "ncu"
-    if _PICKLE.match(head):
-        return "torch_memory"
-    if _PROFILE.match(head):
-        return "jax_memory"
-    text = head.lstrip(b" \t\r\n\xef\xbb\xbf")
-    if text[:1] in (b"{", b"["):
-        if b'"rocprofiler-sdk-tool"' in text:
-            return "rocprof"
-        return "kineto"
-    if is_counter_file(head):
-        return "rocm_csv"
-    # XSpace: field 1 (plane), length-delimited, or 2–4 for errors, warnings and host names.
-    if head[:1] in (b"\x0a", b"\x12", b"\x1a", b"\x22"):
-        return "xplane"
-    raise CutawayError(
-        f"{path} is not a trace Cutaway can import; use a PyTorch profiler JSON, an Nsight Systems SQLite export, an XPlane .pb, "
-        "a rocprofv3 JSON or database, counters of rocprofv3, rocprof-compute or Nsight Compute, or a memory profile of PyTorch or JAX."
-    )
-
-
-def is_counter_file(head: bytes) -> bool:
-    """Whether a file begins with the header of a CSV of hardware counters (rocprofv3 `--pmc`, rocprof-compute)."""
-    first = head.decode("utf-8", "replace").partition("\n")[0]
-    columns = {column.strip(' \r"') for column in first.split(",")}
-    return "Kernel_Name" in columns and bool(
-        columns & {"Counter_Name", "Workgroup_Size"}
-    )
-
-
-def is_rocpd(path: Path) -> bool:
-    """Whether a SQLite file is one of rocprofv3."""
-    try:
-        with closing(
-            sqlite3.connect(
-                f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True
-            )
-        ) as database:
-            query = "SELECT 1 FROM sqlite_master WHERE name LIKE 'rocpd\\_%' ESCAPE '\\' LIMIT 1"
-            return database.execute(query).fetchone() is not None
-    except sqlite3.Error:
-        return False  # the reader of other databases says what is wrong with it
 
 
 def total_size(paths: list[Path]) -> int:
