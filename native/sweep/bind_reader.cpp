@@ -42,7 +42,7 @@ using LogFacts =
 NamingFacts naming_of(const LogFacts& facts) {
   const auto& [layers, hints, names, untrained] = facts;
   NamingFacts naming{names[0], names[1], names[2], names[3], names[4], names[5],
-                     names[6], names[7], names[8], {},       {}};
+                     names[6], names[7], names[8], names[9], {},       {}};
   naming.hints = values(hints);
   naming.untrained = values(untrained);
   return naming;

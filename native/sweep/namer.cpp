@@ -105,7 +105,7 @@ uint64_t Namer::frontier() const {
 void Namer::load_own(Loader& from) {
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
-  for (const Place& place : {acts_, learns_, stored_, synced_, awaited_, settles_})
+  for (const Place& place : {acts_, learns_, stored_, gave_, synced_, awaited_, settles_})
     from.require(!place || place.at <= stretch_.size());
 }
 
@@ -142,6 +142,11 @@ void Namer::take_outside(const Event& e) {
       stretch_.push_back(e);
       if (hint_of(id_of(e.tag)) & kAwaitsHint) awaited_ = here(e.time);
       return;
+    case kFeed:
+      if (paused_) return emit(e);
+      stretch_.push_back(e);
+      if (!noting_ && !acts_ && !learns_) gave_ = here(e.time);
+      return;
     default:
       if (paused_) return emit(e);
       stretch_.push_back(e);
@@ -152,10 +157,8 @@ void Namer::take_call(const Event& e) {
   const uint8_t hint = hint_of(id_of(e.tag));
   const bool whole = kind_of(e.tag) == kCall;
   if (hint & (kUpdateHint | kPhysicsHint | kProgramHint)) {
-    const bool physics = hint & kPhysicsHint, program = (hint & kProgramHint) && facts_->program;
-    const uint32_t name = physics   ? facts_->simulation
-                          : program ? facts_->program
-                                    : facts_->backpropagation;
+    const bool physics = hint & kPhysicsHint;
+    const uint32_t name = name_of(hint);
     begin_anchor(physics ? Anchor::kStep : Anchor::kUpdate, name,
                  physics ? kByFramework : kCompiled, e.time);
     launch(hint);
@@ -177,9 +180,17 @@ void Namer::take_call(const Event& e) {
   start_stretch(Anchor::kBreaks, false, e.end);
 }
 
+// A compiled function that is a step and a program collects a whole rollout.
+uint32_t Namer::name_of(uint8_t hint) const {
+  const bool physics = hint & kPhysicsHint, program = hint & kProgramHint;
+  if (physics) return program && facts_->rollout ? facts_->rollout : facts_->simulation;
+  return program && facts_->program ? facts_->program : facts_->backpropagation;
+}
+
 void Namer::launch(uint8_t hint) {
   if (!(hint & kLaunchesHint)) return;
   steps_compute_ |= (hint & kPhysicsHint) != 0;
+  rollouts_compute_ |= (hint & kPhysicsHint) && (hint & kProgramHint);
   networks_compute_ |= (hint & kNetworkHint) != 0;
 }
 
@@ -189,9 +200,11 @@ void Namer::await(const Event& e) {
     settles_ = here(e.time);
     settled_ = launched_;
     if (steps_compute_) settled_ = launched_ || networks_compute_ ? 0 : facts_->simulation;
+    if (rollouts_compute_ && (launched_ || steps_compute_))
+      settled_ = launched_ ? facts_->program : networks_compute_ ? 0 : facts_->rollout;
   }
   launched_ = 0;
-  steps_compute_ = networks_compute_ = false;
+  steps_compute_ = networks_compute_ = rollouts_compute_ = false;
 }
 
 void Namer::take_mark(const Event& e) {
@@ -200,6 +213,7 @@ void Namer::take_mark(const Event& e) {
   if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_)
     learns_ = here(e.time);
   networks_ += is_mark(e, kNetworkBegins) && !learns_;
+  if (is_mark(e, kLogBegins) || is_mark(e, kLogEnds)) noting_ = is_mark(e, kLogBegins);
   stretch_.push_back(e);
 }
 
@@ -305,7 +319,7 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_end_ = time;
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
-  acts_ = learns_ = stored_ = synced_ = awaited_ = settles_ = Place();
+  acts_ = learns_ = stored_ = gave_ = synced_ = awaited_ = settles_ = Place();
   networks_ = 0;
   waited_ = in_anchor_ = false;
 }

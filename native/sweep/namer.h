@@ -58,6 +58,7 @@ class Namer final : public Relay {
   void break_stretch(uint64_t next);
   void take_call(const Event& e);
   void take_mark(const Event& e);
+  uint32_t name_of(uint8_t hint) const;
   void launch(uint8_t hint);
   void await(const Event& e);
   void take_operation(const Event& e);
@@ -113,7 +114,7 @@ class Namer final : public Relay {
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, synced_,
       awaited_, waited_);
     a(launched_, steps_compute_, networks_compute_, settles_, settled_, networks_, calls_);
-    a(logging_);
+    a(logging_, gave_, noting_, rollouts_compute_);
   }
 
   const NamingFacts* facts_;
@@ -141,15 +142,17 @@ class Namer final : public Relay {
   Place learns_;            // the first batch or network that records gradients
   uint32_t networks_ = 0;   // calls without gradients before that
   Place stored_;            // behind the last storing before any of these
-  Place synced_;            // behind the last hand-over of weights before any of these
-  Place awaited_;           // behind the last wait for a result
+  Place gave_;     // behind the last hand-over to another thread or process before any of these
+  Place synced_;   // behind the last hand-over of weights before any of these
+  Place awaited_;  // behind the last wait for a result
   bool waited_ = false;
   // What is compiled may still compute: nobody has waited for a result since it was called. The
   // name of an update, and whether there were steps and networks.
   uint32_t launched_ = 0;
   bool steps_compute_ = false, networks_compute_ = false;
-  Place settles_;         // the wait that ends with it …
-  uint32_t settled_ = 0;  // … and whose it is; 0 if that cannot be told
+  bool rollouts_compute_ = false;  // and whether the steps were those of a compiled rollout
+  Place settles_;                  // the wait that ends with it …
+  uint32_t settled_ = 0;           // … and whose it is; 0 if that cannot be told
   std::vector<Part> parts_;
   const Part* part_ = nullptr;  // that what is written lies in
   bool part_open_ = false;      // its operation was opened and not closed
@@ -159,6 +162,7 @@ class Namer final : public Relay {
   std::vector<uint32_t> calls_;
   size_t waits_at_ = SIZE_MAX;  // the event that waits for what was called before the stretch
   bool logging_ = false;        // what a logger does has no name
+  bool noting_ = false;         // a logger is at work in the stretch so far
   std::vector<Nested> nested_;
 };
 

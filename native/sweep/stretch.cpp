@@ -13,7 +13,7 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   emit_stretch(right, time);
   stretch_.clear();
   waits_at_ = SIZE_MAX;
-  acts_ = learns_ = stored_ = synced_ = awaited_ = settles_ = Place();  // they were places in it
+  acts_ = learns_ = stored_ = gave_ = synced_ = awaited_ = settles_ = Place();  // were places in it
   networks_ = 0;
 }
 
@@ -31,6 +31,10 @@ void Namer::divide(Anchor right) {
   if (left_ == Anchor::kUpdate && right == Anchor::kEnds && awaited_) part(awaited_, 0, kAnnotated);
   if (left_ == Anchor::kEvaluation && right > Anchor::kBreaks)
     part(start, facts_->evaluation, kEvaluates);
+  // Who acts and hands over rollouts prepares them before: what it steps next needs none of that.
+  if (left_ == Anchor::kStep && right == Anchor::kStep && acts_ && gave_ &&
+      gave_.time >= stored_.time)
+    stored_ = gave_;
   if (left_ == Anchor::kStep && stored_) {
     part(start, facts_->replay, kStoresStep);
     part(stored_, 0, kAnnotated);
@@ -40,7 +44,9 @@ void Namer::divide(Anchor right) {
   if (right == Anchor::kEvaluation && left_ != right && acts_)
     part(acts_, facts_->evaluation, kEvaluates);
   if (right == Anchor::kBreaks && left_ == Anchor::kUpdate && acts_) part(acts_, 0, kAnnotated);
-  const bool for_a_step = settled_ == facts_->simulation || !settled_;
+  const bool for_a_step = !settled_ || settled_ == facts_->simulation ||
+                          settled_ == facts_->rollout ||
+                          (settled_ == facts_->program && settled_ != left_name_);
   if (settles_ && for_a_step) waits_at_ = settles_.at;
 }
 
@@ -48,7 +54,7 @@ void Namer::divide(Anchor right) {
 void Namer::divide_before_step(Place start) {
   if (left_ == Anchor::kStep && (acts_ || (acted_ && !waited_)))
     part(stored_ ? stored_ : start, facts_->inference, kLeadsToStep);
-  else if (acts_)
+  else if (acts_ && left_ != Anchor::kEnds)  // nobody acts before the first reset
     part(acts_, facts_->inference, kLeadsToStep);
   acted_ |= static_cast<bool>(acts_);
   // Compiled functions compute while the program goes on: an action waits for the update before it.
@@ -178,7 +184,8 @@ void Namer::emit_awaited(const Event& e) {
     part_since_ = e.end;
     return;
   }
-  const Why why = settled_ == facts_->simulation ? kAwaitsStep : kAwaitsUpdate;
+  const bool steps = settled_ == facts_->simulation || settled_ == facts_->rollout;
+  const Why why = steps ? kAwaitsStep : kAwaitsUpdate;
   enter_part(e.time + 1);
   emit({e.time, e.time, why, make_tag(kOpEnter, settled_)});
   emit(e);

@@ -259,7 +259,7 @@ class Hint:
     UPDATE = 4  # a compiled function with a gradient inside
     PHYSICS = 8  # layer simulator
     BLOCKS = 16  # layer wait
-    PROGRAM = 32  # a compiled function that is a whole training
+    PROGRAM = 32  # a compiled function that is a whole training; with PHYSICS, one that collects a whole rollout
     AWAITS = 64  # waits for what a compiled function computes
     LAUNCHES = 128  # a compiled function: it may compute after it has returned
 

@@ -23,6 +23,8 @@ NAMES = (
     "evaluation",
     "checkpoint",
     "search",
+    "training program",
+    "rollout program",
     "mine",
 )
 OPERATIONS = {
@@ -42,14 +44,15 @@ CALLS = {
     "p": "mujoco.mj_step",
     "w": "os.read",
     "v": "jax.ArrayImpl._value",
+    "l": "jax.jit(collect)",
 }
 LAYERS = {"p": "simulator", "w": "wait"}
 
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
     """Capitals are operations of hooks (in brackets: the program's own), `n` a network, `g` one with gradients, `b` a batch about
-    to be drawn, `r` a random action, round brackets what a logger does, other small letters calls, digits change the environment,
-    `.` is Python."""
+    to be drawn, `r` a random action, `q` a gift to a queue, round brackets what a logger does, other small letters calls,
+    digits change the environment, `.` is Python."""
     with RunWriter(path) as run:
         process = run.process(pid=7, name="train")
         ids = {name: process.name(name) for name in NAMES}
@@ -61,10 +64,12 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
             ("update", "update"),
             ("step", "step"),
             ("act", "network"),
+            ("collect", "rollout"),
         ):
             process.log(
                 "compiled", {"function": f"jax.jit({function})", "holds": holds}
             )
+        process.log("channel", {"id": 1, "on": "queue:7:1"})
         for number, intervals in ((1, 10), (2, 1)):
             process.log(
                 "environment", {"id": number, "name": "Env", "intervals": intervals}
@@ -92,6 +97,8 @@ def write(path: Path, loop: str, unit: int = 1000) -> Path:
                 mark = Mark.LOG_BEGINS if letter == "(" else Mark.LOG_ENDS
                 rows.append((time, 0, Kind.MARK, mark))
                 continue
+            elif letter == "q":
+                rows.append((time + unit, 1, Kind.FEED, 1))
             elif letter in "ng":
                 rows.append((time, int(letter == "g"), Kind.MARK, Mark.NETWORK_BEGINS))
                 rows.append((time + unit, 0, Kind.MARK, Mark.NETWORK_ENDS))
@@ -151,6 +158,21 @@ def named(path: Path, loop: str) -> str:
         ("tv.m.v.t", "inference:5 simulation:3"),
         ("tv.mv.tv.mv.t", "inference:8 simulation:5"),
         ("t.mv.t", "-:1 inference:3 simulation:2"),
+        # Who acts and gives away a rollout prepares it before: that leads to no step.
+        ("S..q.n.S", "inference:3 replay:3 simulation:2"),
+        ("S.s.q.n.S", "inference:3 replay:4 simulation:2"),
+        ("S.n.q.S", "inference:5 simulation:2"),  # what comes after the network may be
+        (
+            "S.(q).n.S",
+            "-:1 inference:4 simulation:2",
+        ),  # a logger's queue holds no rollouts
+        ("S..qwS", "-:4 simulation:2"),  # an env worker gives its observation away
+        # A network that is tried out while it is built leads to no step: nothing has been seen yet.
+        ("g...S..n.S", "-:4 inference:4 simulation:2"),
+        # A compiled rollout: who reads a result first waits for it, and for the update if that was called, too.
+        ("l.vl.v", "-:2 rollout program:4"),
+        ("l.vu.vl", "backpropagation:4 rollout program:3"),
+        ("lu.v.lu", "backpropagation:4 rollout program:2 training program:1"),
         # What a logger does between others' work is nobody's.
         ("S.(.).s.n.S", "-:1 inference:3 replay:3 simulation:2"),
         ("B.(s.).B", "-:2 backpropagation:4"),

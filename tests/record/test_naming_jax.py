@@ -161,3 +161,66 @@ def test_a_training_that_is_mapped_over_devices_is_one_program_by_its_own_name(
     named = operations(tmp_path / "run.cutaway")
     assert named["training program"] == seen.iterations == 3
     assert named["simulation"] == 3
+
+
+ROLLOUT = """
+    import jax, jax.numpy as jnp
+
+    def advance(state, action):
+        moved = state + 0.1 * action - 0.01 * state
+        return moved, -jnp.square(moved).mean(-1), jnp.abs(moved).max(-1) > 5
+
+    @jax.jit
+    def collect(weights, state, key):
+        def body(carry, _):
+            state, key = carry
+            key, noise = jax.random.split(key)
+            action = jnp.tanh(state @ weights) + 0.1 * jax.random.normal(noise, state.shape)
+            after, reward, over = advance(state, action)
+            return (after, key), (state, action, reward, over)
+        return jax.lax.scan(body, (state, key), None, 64)
+
+    @jax.jit
+    def recall(weights, seen):
+        def body(hidden, x):
+            hidden = jnp.tanh(hidden @ weights + x)
+            return hidden, (hidden, hidden + 1)
+        return jax.lax.scan(body, jnp.zeros((256, 64)), seen)
+
+    @jax.jit
+    def learn(weights, seen, taken):
+        return weights - 0.01 * jax.grad(lambda w: ((jnp.tanh(seen @ w) - taken) ** 2).mean())(weights)
+
+    weights, state, key = jnp.eye(64), jnp.ones((256, 64)), jax.random.PRNGKey(0)
+    for number in range(12):
+        (state, key), (seen, taken, reward, over) = collect(weights, state, key)
+        WAIT(over)
+        jax.block_until_ready(recall(weights, seen)) if number == 11 else None
+        weights = learn(weights, seen, taken)
+        jax.block_until_ready(weights)
+"""
+
+
+def test_a_compiled_rollout_is_neither_inference_nor_an_update(tmp_path: Path) -> None:
+    script(tmp_path, ROLLOUT.replace("WAIT", "jax.block_until_ready"))
+    (seen,) = record(tmp_path, "train.py")
+    run = tmp_path / "run.cutaway"
+    assert notes(run) == []
+    named = operations(run)
+    assert named["rollout program"] >= 12 and seen.iterations == 12
+    assert "training program" not in named and "simulation" not in named
+    held = dict(cw.open(run).trace.processes[0].log.compiled)
+    assert held["jax.jit(collect)"] == "rollout"
+    assert held["jax.jit(recall)"] == "network"
+    assert held["jax.jit(learn)"] == "update"
+
+
+def test_a_wait_for_a_rollout_and_an_update_is_a_wait_for_both(tmp_path: Path) -> None:
+    script(tmp_path, ROLLOUT.replace("WAIT(over)", "pass"))
+    record(tmp_path, "train.py")
+    run = cw.open(tmp_path / "run.cutaway")
+    reasons = {
+        (row["operation"], row["why"]) for row in run.breakdown(by=("operation", "why"))
+    }
+    assert ("training program", "waits for a compiled update") in reasons
+    assert operations(tmp_path / "run.cutaway")["rollout program"] >= 12

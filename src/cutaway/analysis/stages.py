@@ -23,7 +23,7 @@ _TAILS = (
     1 << 22,
 )  # so many of its last records, if there was no work in fewer
 _UPDATES = ("backpropagation", "training program")
-_WORK = (*_UPDATES, "simulation")
+_WORK = (*_UPDATES, "simulation", "rollout program")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ _NAMED_BY_RULE = (
     "compile",
     "sync",
     "search",
+    "rollout program",
 )
 """In the order of the fields of `NamingFacts` in native/sweep/naming.h."""
 
@@ -54,6 +55,7 @@ _BY_CONTENT = {
     "update": Hint.UPDATE,
     "step": Hint.PHYSICS,
     "program": Hint.PROGRAM,
+    "rollout": Hint.PHYSICS | Hint.PROGRAM,
 }
 """Of a compiled function, by what it holds (log "compiled")."""
 _LAYER_IDS = {name: number for number, name in enumerate(THREAD_LAYERS)}

@@ -16,9 +16,10 @@ from cutaway.record.frameworks.hooks import Rule
 from cutaway.record.imports import Any
 from cutaway.record.layers.jax import shown
 
-PROGRAM = "training program"
+PROGRAM, ROLLOUT = "training program", "rollout program"
 _LOOPS = ("scan", "while")
 _NETWORKS = ("dot_general", "conv_general_dilated")
+_TRANSITION = 3  # arrays, at least
 _STEPS = (
     "step",
     "reset",
@@ -83,8 +84,8 @@ def _classify(program: Any, name: str) -> None:
     if holds in ("update", "program") and not _recorder.compiled_updates(None):
         for found in _functions(name, place):  # recording pauses: the call is not seen
             _recorder.compiled_updates(found)
-    if holds == "program":
-        _recorder.operation(PROGRAM)  # gives the name an id
+    for given in {"program": (PROGRAM,), "rollout": (PROGRAM, ROLLOUT)}.get(holds, ()):
+        _recorder.operation(given)  # gives the name an id
 
 
 def _functions(name: str, place: str) -> list[Any]:
@@ -104,11 +105,14 @@ def _functions(name: str, place: str) -> list[Any]:
 
 
 def what(program: Any, name: str) -> str:
-    """What a program is for: update, step, network, program (all of them), or "" if that cannot be told."""
+    """What a program is for: update, step, network, rollout (steps and network in a loop), program (all of them), or "" if that
+    cannot be told."""
     if has_gradient(program):
         return "program" if _simulates_and_learns(program) else "update"
     if name in _STEPS:
         return "step"
+    if collects(program):
+        return "rollout"
     return (
         "network"
         if any(e.primitive.name in _NETWORKS for e in _equations(program))
@@ -121,6 +125,22 @@ def has_gradient(program: Any) -> bool:
     return any(
         "transpose" in str(e.source_info.name_stack) for e in _equations(program)
     )
+
+
+def collects(program: Any) -> bool:
+    """Whether a program asks a network in a loop, and keeps of each pass what a transition has: observation, action, reward and
+    more. A recurrent network keeps what it puts out, and its state."""
+    for equation in _equations(program):
+        if equation.primitive.name != "scan":
+            continue
+        kept = len(equation.outvars) - equation.params["num_carry"]
+        if kept >= _TRANSITION and any(
+            e.primitive.name in _NETWORKS
+            for body in _programs_in(equation)
+            for e in _equations(body)
+        ):
+            return True
+    return False
 
 
 def _simulates_and_learns(program: Any) -> bool:
