@@ -3,14 +3,14 @@
 ready: their driver does not simulate, and what it waits for has no name. Neither has what RLlib does for its metrics.
 Evaluation runners are of the
 same class as the others; their configuration tells them apart. Connectors make the network's input and the environment's
-action; a learner's run inside its update."""
+action; a learner's run inside its update, or, for IMPALA and APPO, while the main thread makes batches for the thread that trains."""
 
 from __future__ import annotations
 
 from cutaway import _recorder
 from cutaway.record import processes
 from cutaway.record.frameworks.card import Card, Settings
-from cutaway.record.frameworks.hooks import Rule, span
+from cutaway.record.frameworks.hooks import HIDDEN_IN, Rule, span
 from cutaway.record.imports import Any
 
 
@@ -42,6 +42,36 @@ def _learners_made(group: Any, nothing: Any) -> None:
         processes.set_role("driver")  # it waits for its learners, it is none
 
 
+def _hands_on(learner: type) -> bool:
+    """IMPALA's and APPO's learners make batches in `update`; a thread of theirs calls that of `Learner` to train."""
+    return any(cls.__name__ == "IMPALALearner" for cls in learner.__mro__)
+
+
+class _Pulls:
+    """Around RLlib's timer of pulling new weights: the runner waits for them."""
+
+    def __init__(self, timer: Any) -> None:
+        self._timer, self._opened = timer, _recorder.operation("sync")
+
+    def __enter__(self) -> Any:
+        self._opened.__enter__()
+        return self._timer.__enter__()
+
+    def __exit__(self, *failure: Any) -> Any:
+        try:
+            return self._timer.__exit__(*failure)
+        finally:
+            self._opened.__exit__(None, None, None)
+
+
+def _timed(log_time: Any, logger: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
+    timer = log_time(logger, key, *args, **kwargs)
+    return _Pulls(timer) if key == "env_runner_state_server_pull" else timer
+
+
+IN_UPDATES = ("backpropagation", *HIDDEN_IN["replay"])
+METRICS = "ray.rllib.utils.metrics.metrics_logger"
+TRAINING_DATA = "ray.rllib.core.learner.training_data"
 TRAINABLE, RUNNER = "ray.tune.trainable.trainable", "ray.rllib.env.env_runner"
 LEARNER, CONNECTORS = (
     "ray.rllib.core.learner.learner",
@@ -66,14 +96,23 @@ RULES = [
         f"{RUNNER}_group", "EnvRunnerGroup+", sync="sync_weights sync_env_runner_states"
     ),
     Rule(RL_MODULE, "RLModule+", inference="forward_exploration forward_inference"),
-    Rule(CONNECTORS, "ConnectorPipelineV2", inference="__call__"),
-    Rule(LEARNER, "Learner+", backpropagation="update"),
+    Rule(
+        CONNECTORS,
+        "ConnectorPipelineV2",
+        inference="__call__",
+        hidden_in=("replay", *HIDDEN_IN["inference"]),
+    ),
+    Rule(LEARNER, "Learner+", backpropagation="update", leave=_hands_on),
+    Rule(LEARNER, "Learner+", sync="get_state"),
+    Rule(METRICS, "MetricsLogger", "log_time", around=_timed),
+    Rule(LEARNER, "Learner", replay="_make_batch_if_necessary", hidden_in=IN_UPDATES),
+    Rule(TRAINING_DATA, "TrainingData", replay="solve_refs", hidden_in=IN_UPDATES),
     Rule(LEARNER, "Learner", "__init__", on_exit=_learner_made),
     Rule(f"{LEARNER}_group", "LearnerGroup", backpropagation="update"),
     Rule(f"{LEARNER}_group", "LearnerGroup", "__init__", on_exit=_learners_made),
     Rule(BUFFER, "ReplayBufferInterface+", replay="add sample update_priorities"),
     Rule(
-        "ray.rllib.utils.metrics.metrics_logger",
+        METRICS,
         "MetricsLogger",
         "aggregate reduce compile",
         mark="log",
