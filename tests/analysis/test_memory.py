@@ -16,6 +16,8 @@ from cutaway.analysis.growth import growth
 from cutaway.record.memory_limit import memory_limit
 from cutaway.reports.digests import digest_of, open_run
 from cutaway.reports.page.data import page_data
+from cutaway.trace.writer import RunWriter
+from cutaway.vocabulary import Kind
 
 SECONDS = 10
 SECOND = 10**9
@@ -227,3 +229,28 @@ def test_a_buffer_that_was_full_half_way_has_filled(
     assert [row["kind"] for row in run.growing()] == [FILLS]
     log.others[-2]["n"] = 500  # full at both looks: it explains nothing
     assert [row["kind"] for row in run.growing()] == ["grows"]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    ("operation", "grows"), [("compile", []), ("inference", ["grows"])]
+)
+def test_what_compiling_keeps_is_no_leak(
+    tmp_path: Path, operation: str, grows: list[str]
+) -> None:
+    # Given 30 s of one operation, in which resident memory grows by 10 MB a second.
+    with RunWriter(tmp_path / "run.cutaway") as run:
+        process = run.process(pid=7, name="train")
+        for tenth in range(300):
+            resident = 10**8 + tenth * 10**6
+            process.log(
+                "sample", {"t": tenth * SECOND // 10, "threads": {}, "rss": resident}
+            )
+        thread, name = process.thread(tid=7), process.name(operation)
+        thread.write([0], [0], Kind.BEGIN, 0)
+        thread.write([0], [0], Kind.OP_ENTER, name)
+        thread.write([30 * SECOND], [0], Kind.OP_EXIT, name)
+        thread.write([30 * SECOND], [0], Kind.END, 0)
+        process.exit(t=30 * SECOND, code=0)
+    # Then only growth outside of compiling is an alarm.
+    assert cutaway.open(tmp_path / "run.cutaway").growing()["kind"].tolist() == grows

@@ -19,6 +19,7 @@ LEAST_GROWN, LEAST_SHARE = (
     0.03,
 )  # of bytes, and of what there was: less is noise
 EXPLAINED = 0.5  # of a growth, to name its cause
+COMPILING = 0.2  # of the steady time: what is compiled is kept, so growth says nothing about later
 SETTLED = 0.9  # of what it has at the steady state: the process had started
 GROWS, FILLS, COPIES, SHARES = "grows", "fills", "copies", "shares"
 NAMES = (
@@ -81,6 +82,8 @@ def _judged(
         process, found.grown
     )
     kind = FILLS if until else GROWS
+    if kind == GROWS and _compiles(process) >= COMPILING:
+        return None
     cause = _filled(lines) if kind == FILLS else _cause(lines, found.grown)
     return _row(process, kind, found.grown, speed, until, cause)
 
@@ -103,6 +106,15 @@ def _row(
         cause.share,
         *place,
     )
+
+
+def _compiles(process: ProcessMemory) -> float:
+    """Share of its steady time in which the process compiles."""
+    by_operation: Counter[str] = Counter()
+    for cell in process.run.steady().breakdown(by=("process", "operation")):
+        if int(cell["process"]) == process.index:
+            by_operation[str(cell["operation"])] += int(cell["ns"])
+    return by_operation["compile"] / max(1, by_operation.total())
 
 
 def _copied(process: ProcessMemory) -> float:

@@ -134,10 +134,13 @@ class ProcessMemory:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """From when the process has settled to its end, without what it frees as it leaves."""
+        """From when the process has settled to its end, without what it frees as it leaves. Who was gone before the training began
+        never settled."""
         start, end = life(self.run.swept, self.index)
         settled = start + int(SETTLING * (end - start))
         steady = self.run.stages.steady_ns
+        if end <= steady:
+            return end, end
         course = self.resident
         if len(course.t_ns):
             fullest = int(course.t_ns[int(np.argmax(course.bytes))])

@@ -108,8 +108,12 @@ def duration(ns: float) -> str:
 
     >>> duration(63_200_000_000), duration(1_500), duration(252e9)
     ('63.2 s', '1.50 µs', '4m12s')
+    >>> duration(16_860e9)
+    '4h41m'
     """
     seconds = ns / 1e9
+    if seconds >= 7200:
+        return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02d}m"
     if seconds >= 120:
         return f"{int(seconds // 60)}m{int(seconds % 60):02d}s"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
