@@ -8,7 +8,7 @@ its caller, whatever that is.
 
 from __future__ import annotations
 
-from benchmarks.naming import strangers
+from benchmarks.naming import many_processes, strangers
 
 Table = dict[str, str | None]
 
@@ -20,12 +20,16 @@ COMPILING: Table = {
     "torch/_inductor/compile_fx.py:*": "compile",
 }
 
-TABLES: dict[str, Table] = strangers.TABLES | {
-    "rsl_rl": {
-        "rsl_rl/algorithms/ppo.py:act": "inference",
-        "rsl_rl/algorithms/ppo.py:process_env_step": "replay",
-        "rsl_rl/algorithms/ppo.py:compute_returns": "backpropagation",
-        "rsl_rl/algorithms/ppo.py:update": "backpropagation",
-        "rsl_rl_ppo.py:step": "simulation",
-    },
-}
+TABLES: dict[str, Table] = (
+    strangers.TABLES
+    | many_processes.TABLES
+    | {
+        "rsl_rl": {
+            "rsl_rl/algorithms/ppo.py:act": "inference",
+            "rsl_rl/algorithms/ppo.py:process_env_step": "replay",
+            "rsl_rl/algorithms/ppo.py:compute_returns": "backpropagation",
+            "rsl_rl/algorithms/ppo.py:update": "backpropagation",
+            "rsl_rl_ppo.py:step": "simulation",
+        },
+    }
+)
