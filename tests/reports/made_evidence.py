@@ -117,6 +117,12 @@ CASES = {
     ),
     "inference-bound-server": even(blocked=Blocked("inference", 1, 0.5, "inference")),
     "gil": even(layer={"wait": 0.4, "python": 0.6}, gil=0.4),
+    "learner-starved": even(
+        layer={"wait": 0.6, "backend": 0.4},
+        cell={("", "wait"): 0.6, ("backpropagation", "backend"): 0.4},
+        operation={"": 0.6, "backpropagation": 0.4},
+        sample_makers=2,
+    ),
     "waiting": even(
         layer={"wait": 0.6, "python": 0.4},
         cell={("sync", "wait"): 0.6, ("sync", "python"): 0.4},

@@ -144,6 +144,29 @@ def test_workers_that_wait_too_are_not_what_the_run_is_bound_by() -> None:
     )
 
 
+def test_a_learner_that_waits_through_any_queue_waits_for_samples() -> None:
+    starved = replace(
+        CASES["learner-starved"],
+        busiest="act-1 (97 % of a core, mostly simulation)",
+        libraries=frozenset({"sample_factory"}),
+        cores=8,
+        cores_busy=3.0,
+        other_cores=0.0,
+    )
+    said = judge(starved)
+    assert said.rule == "learner-starved"
+    waits = (
+        "60 % of each iteration the learner waits, while 2 other processes simulate."
+    )
+    assert said.because.startswith(waits)
+    more = "set --num_workers=7: 5 of 8 cores are idle; of the others act-1"
+    assert said.advice.startswith(more)
+    full = judge(replace(starved, cores_busy=8.0))
+    assert full.advice.startswith("make samples cheaper: every core is in use")
+    # Who acts for itself, too, may wait for anything.
+    assert judge(replace(starved, sample_makers=0)).rule == "waiting"
+
+
 def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
     idle = CASES["workers-cost"]
     shared = replace(idle, queued=0.3, workers_queued=0.3, other_cores=7.0)
@@ -153,6 +176,10 @@ def test_workers_that_wait_for_cores_of_others_cost_nothing_by_that() -> None:
     # What is left of the wait after that is still far more than they simulate.
     little = replace(idle.blocked, share=0.8, simulated=0.02)  # type: ignore[type-var]
     assert judge(replace(shared, blocked=little)).rule == "workers-cost"
+    # Unless a step is long enough for a process of its own.
+    slow = replace(shared, blocked=little, step_us=1500.0)
+    assert judge(slow).rule == "thin-workers"
+    assert judge(replace(idle, step_us=1500.0)).rule == "workers-cost"
     late = replace(shared, blocked=little, queued=0.5, workers_queued=0.5)
     assert judge(late).rule == "thin-workers"  # the last of them waits longer still
 

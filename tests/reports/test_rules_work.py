@@ -175,3 +175,23 @@ def test_python_in_a_replay_of_a_frameworks_loop_has_the_setting_for_fewer_updat
     own = replace(replay, lines={"replay": "memory.py:9 (sample)"})
     assert "memory.py:9" in judge(own).advice
     assert "training_intensity" not in judge(replace(replay, family="on-policy")).advice
+
+
+def test_a_jitted_rollout_is_no_whole_training() -> None:
+    jax = frozenset({"jax"})
+    said = judge(replace(owning("rollout program", 0.7), libraries=jax))
+    assert said.rule == "one-jitted-call" and said.because.startswith(
+        "70 % of each iteration is a compiled rollout, policy and environment in one loop:"
+    )
+    assert "one update" not in said.advice and "block_until_ready" not in said.advice
+    both = {"rollout program": 0.1, "training program": 0.6, "backpropagation": 0.3}
+    said = judge(even(operation=both, libraries=jax))
+    assert "(60 % a wait for it and the update together)" in said.because
+    assert said.advice.startswith("record once with jax.block_until_ready")
+
+
+def test_a_run_that_mostly_compiles_was_short() -> None:
+    said = judge(replace(owning("compile", 0.9), libraries=frozenset({"jax"})))
+    assert said.rule == "compile-bound"
+    assert said.advice.startswith("record longer, since each function compiles once")
+    assert "jax_compilation_cache_dir" in said.advice

@@ -82,6 +82,41 @@ def test_a_program_that_failed_says_so_first(tmp_path: Path):
 
 
 @pytest.mark.core
+def test_a_learner_that_looks_whether_samples_are_there_waits_for_samples(
+    tmp_path: Path,
+):
+    _, said = recorded(
+        tmp_path,
+        """
+        import multiprocessing, time
+        import cutaway
+
+        def act(made, over):
+            while not over.value:
+                with cutaway.operation("simulation"):
+                    time.sleep(0.02)
+                made.value += 1
+
+        if __name__ == "__main__":
+            fork = multiprocessing.get_context("fork")
+            made, over = fork.RawValue("l", 0), fork.RawValue("b", 0)
+            actor = fork.Process(target=act, args=(made, over), name="actor")
+            actor.start()
+            for number in range(100):
+                cutaway.iteration()
+                while made.value <= number:
+                    time.sleep(0.002)
+                with cutaway.operation("backpropagation"):
+                    sum(range(1000))
+            over.value = 1
+            actor.join()
+        """,
+    )
+    assert said.rule == "learner-starved"
+    assert "the learner waits, while 1 other process simulates" in said.because
+
+
+@pytest.mark.core
 def test_ctrl_c_is_no_failure(tmp_path: Path):
     _, said = recorded(
         tmp_path,

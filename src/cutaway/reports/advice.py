@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from cutaway.record.frameworks import cards
 
-from .evidence import Evidence
+from .evidence import SLOW_STEP_US, Evidence
 from .family import OFF_POLICY, ONE_PASS
 from .text import NONE
 
-SLOW_STEP_US = 200.0
-"""Below this a step in another process costs more in pipes (about 100 µs) than it saves."""
 LONG_CALL_US = 40.0
 """A native call of the update that takes longer computes; a shorter one mostly costs its own start."""
 MOST_WAIT = 0.9
@@ -121,11 +119,23 @@ def parallel_simulation(e: Evidence) -> str:
     )
     sampled = e.cores_busy is not None and e.other_cores is not None
     why = short if e.idle_cores and short else "every core is in use" if sampled else ""
-    vectorised = (
-        'gymnasium.make_vec(..., vectorization_mode="vector_entry_point") or EnvPool'
+    return with_your_line(
+        e, "simulation", faster_steps(e) + (f": {why}" if why else "")
     )
-    faster = f"use a natively vectorised simulator ({vectorised})"
-    return with_your_line(e, "simulation", faster + (f": {why}" if why else ""))
+
+
+def faster_steps(e: Evidence) -> str:
+    """A simulator of your own has no other mode, and no EnvPool."""
+    if has(e, "gymnasium", "gym", "envpool"):
+        mode = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point")'
+        return f"use a natively vectorised simulator ({mode} or EnvPool)"
+    compiled = "numba"
+    if has(e, "torch"):
+        compiled = "torch.compile"
+    if has(e, "jax"):
+        compiled = "jax.jit"
+    many = "make a step cheaper: one call for all environments"
+    return f"{many}, or compile it ({compiled})"
 
 
 def _spreads(e: Evidence) -> bool:
@@ -162,6 +172,21 @@ def more_workers(e: Evidence) -> str:
     return f"{named}: {e.idle_cores} of {e.cores} cores are idle"
 
 
+def faster_samples(e: Evidence) -> str:
+    """What to do when a learner waits for what others sample."""
+    most = ""
+    if e.busiest:
+        most = f"; of the others {e.busiest} computes most"
+    if not e.idle_cores:
+        return f"make samples cheaper: every core is in use{most}"
+    more = e.sample_makers + e.idle_cores
+    named = setting(e, "workers").format(n=more)
+    if not named:
+        named = f"use {more} processes that simulate"
+    idle = f"{e.idle_cores} of {e.cores} cores are idle"
+    return f"{named}: {idle}{most}"
+
+
 def faster_answers(e: Evidence) -> str:
     """What to do when the main process waits for inference in other processes: one that serves, or actors that act for themselves."""
     if e.blocked is None or e.blocked.role == "inference" or e.blocked.count == 1:
@@ -176,7 +201,10 @@ def larger_inference(e: Evidence) -> str:
     if known := setting(e, "inference"):
         return known
     compiled = ", or torch.compile the policy" if has(e, "torch") else ""
-    return f"step more environments for each policy call (num_envs=){compiled}"
+    where = ""
+    if has(e, "gymnasium"):
+        where = " (gymnasium.make_vec(..., num_envs=))"
+    return f"step more environments for each policy call{where}{compiled}"
 
 
 def cheaper_update(e: Evidence) -> str:
@@ -251,6 +279,17 @@ def _compiled(e: Evidence) -> str:
     if has(e, "torch"):
         return ", and torch.compile the loss"
     return ""
+
+
+def less_compiling(e: Evidence) -> str:
+    """A function compiles once, which a short run mostly does."""
+    cache = ""
+    if has(e, "jax"):
+        kept = "keeps compiled functions for the next run"
+        cache = f"; jax_compilation_cache_dir {kept}"
+    once = "record longer, since each function compiles once"
+    same = "keep shapes and dtypes the same, so that nothing is compiled twice"
+    return f"{once}; if that goes on, {same}{cache}"
 
 
 def _fewer_calls(e: Evidence) -> str:

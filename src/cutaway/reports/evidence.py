@@ -19,7 +19,7 @@ from .digest import Digest, Process, largest
 from .family import OneByOne, family, one_by_one
 from .groups import workforce
 from .progress import drift
-from .rollouts import generators_idle, sample_wait, sync_steps
+from .rollouts import generators_idle, sample_makers, sample_wait, sync_steps
 from .text import duration, percent, place
 from .threads import gil_holder, waits_for_gil
 
@@ -30,9 +30,11 @@ BACKENDS = (
     "tensorflow",
 )  # often imported by a framework that uses another one
 RUNS_THE_LOOP = 0.3
+NO_ROLE = "process"
 WORTH_NAMING = 0.02
 HANG_NS = 3_000_000_000
 WAITS_FOR_OTHERS = 0.3
+SLOW_STEP_US = 200.0  # below this a step in another process costs more in pipes (about 100 µs) than it saves
 MUCH_MORE = 2.0  # times the CPU time
 STARVED = 0.6
 FEW_CALLS = 3  # a call made so rarely is not the body of a loop
@@ -84,6 +86,7 @@ class Evidence:
     waits_for: str = ""  # who ends the longest wait, if that is known
     waits_at: str = ""  # your own line that waits most
     busiest: str = ""  # which other process computes most, where the main one mostly waits for nobody known
+    sample_makers: int = 0  # processes that simulate, where the main one only learns
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
     gil_in_calls: float = 0.0  # inside native calls, which count as their layer
     gil_thread: str = ""  # which other thread holds the lock most of that time
@@ -176,6 +179,17 @@ class Evidence:
         return max(0.0, self.blocked.share - queued)
 
     @property
+    def workers_lack_cores(self) -> bool:
+        """Whether the wait for workers may be their wait for cores that other programs have. The median of them says how long that
+        takes, but who waits for all of them waits for the last; with steps that are worth a process, so may a quarter of the wait."""
+        if self.blocked is None or not self.shared:
+            return False
+        if self.for_workers <= self.blocked.share / 2:
+            return True
+        slow = (self.step_us or 0.0) >= SLOW_STEP_US
+        return slow and self.workers_queued >= self.blocked.share / 4
+
+    @property
     def starved(self) -> bool:
         """Whether other programs took the cores for most of the time."""
         return self.shared and self.queued >= STARVED
@@ -226,6 +240,7 @@ def evidence(digest: Digest) -> Evidence:
         waits_for=_waits_for(digest, total),
         waits_at=_waits_at(digest),
         busiest=_busiest(digest),
+        sample_makers=sample_makers(digest),
         gil=waits_for_gil(digest) / total,
         gil_in_calls=digest.spent.gil_in_calls_ns / total,
         gil_thread=holder,
@@ -277,7 +292,7 @@ def _workers_queued(digest: Digest, blocked: Blocked | None) -> float:
     members = [
         p.queued_share or 0.0
         for p in digest.processes
-        if (p.role or "process") == blocked.role
+        if (p.role or NO_ROLE) == blocked.role
     ]
     return median(members or [0.0])
 
@@ -303,13 +318,13 @@ def _blocked(digest: Digest, total: int, hops: int = 3) -> Blocked | None:
         ends = []
         for wait in own:
             others = [digest.processes[i] for i in wait.among if i not in seen]
-            ends.append(({other.role or "process" for other in others}, wait.ns))
+            ends.append(({other.role or NO_ROLE for other in others}, wait.ns))
         # One, or several of a role.
         by_role = totals((roles.pop(), ns) for roles, ns in ends if len(roles) == 1)
         role = largest(by_role)
         share = by_role.get(role, 0) / total if hop == 0 else share
         others = [p for p in digest.processes if p.id != digest.main_process]
-        members = [p for p in others if (p.role or "process") == role]
+        members = [p for p in others if (p.role or NO_ROLE) == role]
         if not by_role or not members or share <= 0:
             break
         result = _describe(role, share, members, total)
@@ -329,7 +344,8 @@ def peers(main: Process, members: list[Process]) -> bool:
 def _describe(role: str, share: float, members: list[Process], total: int) -> Blocked:
     spent = chain.from_iterable(member.operations.items() for member in members)
     busy = totals((whole(name), ns) for name, ns in spent if name)
-    slowest, ratio = _straggler(members)
+    # Processes that nothing is known of do not do the same work.
+    slowest, ratio = _straggler(members) if role != NO_ROLE else ("", 1.0)
     simulated = sum(_simulated(member) for member in members) / total
     most = largest(busy)
     busiest = max(_spent(member, most) for member in members) / total

@@ -1,4 +1,4 @@
-"""How samples of a language model are made and used, in numbers for the verdict and in sentences for people."""
+"""How samples are made and used, of a language model or of others, in numbers for the verdict and in sentences for people."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .text import percent, plural, size
 
 GENERATES = 0.3
 """Of its work: a process that generates so much is there to make samples."""
+HARDLY = 0.02
+"""Of its time: a learner that acts for longer is none that only learns."""
 _AWAITS = ("generation", "replay", "")
 _SENDS = "sync: "
 
@@ -45,6 +47,34 @@ def sample_wait(digest: Digest, total: int) -> float:
         if cell.layer == "wait" and whole(cell.operation) in _AWAITS
     )
     return sum(waits) / total
+
+
+def sample_makers(digest: Digest) -> int:
+    """Processes that simulate; 0 if the main one simulates or acts, too, makes no updates, or mostly waits for others that are known:
+    then it waits for something else."""
+    spent = digest.main.operations
+    acts = 0
+    for name in ("simulation", "inference", "evaluation"):
+        acts += spent.get(name, 0)
+    if not spent.get("backpropagation"):
+        return 0
+    if acts >= HARDLY * sum(spent.values()):
+        return 0
+    makers = set()
+    for process in digest.processes:
+        if process.operations.get("simulation"):
+            makers.add(process.id)
+    makers.discard(digest.main_process)
+    waited, elsewhere = 0, 0
+    for wait in digest.waits:
+        if wait.process != digest.main_process:
+            continue
+        waited += wait.ns
+        if wait.among and not makers.intersection(wait.among):
+            elsewhere += wait.ns
+    if 2 * elsewhere > waited:
+        return 0
+    return len(makers)
 
 
 def sync_steps(digest: Digest, total: int) -> dict[str, float]:

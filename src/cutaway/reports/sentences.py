@@ -13,11 +13,11 @@ def waits_for_workers(e: Evidence) -> str:
     b = e.blocked
     assert b is not None
     if b.role == "process":
-        one = "another process"
+        one, kind = "another process", "other"
     else:
-        one = f"the {b.role} process"
+        one, kind = f"the {b.role} process", b.role
     if b.count > 1:
-        who = f"{b.count} {b.role} processes"
+        who = f"{b.count} {kind} processes"
     else:
         who = one
     does = f"busy with {b.busy_with or 'other work'}"

@@ -35,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     waits.SimulationInWorkers(),
     waits.InferenceInServer(),
     waits.Gil(),
+    waits.LearnerStarved(),
     waits.Waiting(),
     thin.Shared(),
     work.PythonGlue(),

@@ -12,6 +12,8 @@ ENOUGH_SECONDS = 1.0
 ENOUGH_UNITS = {"iteration": 3, "step": 30, "run": 0}
 MANY_UNITS = {"iteration": 5, "step": 300}  # so many make up for less than a second
 LEAST_SECONDS = 0.1
+TRAINING, ROLLOUT = "training program", "rollout program"
+WORTH_A_WORD = 0.05
 
 
 def too_short(e: Evidence) -> bool:
@@ -105,18 +107,21 @@ class OthersHaveTheCores(Thin):
 
 class WorkersWithoutCores(OthersHaveTheCores):
     name = "thin-workers"
-    when = "30 % or more waits for workers, which themselves wait half of that time or more for cores that other programs have"
+    when = (
+        "30 % or more waits for workers, which themselves wait half of that time or more (a quarter, where steps take 200 µs or "
+        "more) for cores that other programs have"
+    )
     look = "process"
 
     def holds(self, e: Evidence) -> bool:
         if e.blocked is None or e.blocked.share < 0.3:
             return False
-        return e.for_workers <= e.blocked.share / 2
+        return e.workers_lack_cores
 
     def because(self, e: Evidence) -> str:
         waits = waits_for_workers(e).removesuffix(".")
         return (
-            f"{waits}, but these wait {percent(e.workers_queued)} of the time for a core that others have: what the run does on "
+            f"{waits}; these wait {percent(e.workers_queued)} of the time for a core that others have: what the run does on "
             f"a machine of its own cannot be told."
         )
 
@@ -152,7 +157,7 @@ class Shared(OthersHaveTheCores):
 class OneJittedCall(Rule):
     name = "one-jitted-call"
     label = "ONE JITTED CALL"
-    when = "40 % or more is a compiled JAX function that holds a whole training (20 % or more in a program without iterations)"
+    when = "40 % or more is a compiled JAX function that holds a whole training or rollout (20 % or more in a program without iterations)"
     look = "line"
     picture = "flame"
     needs_names = False
@@ -165,18 +170,26 @@ class OneJittedCall(Rule):
     def because(self, e: Evidence) -> str:
         function, share = e.one_call
         which = "" if _jitted(e) else f" ({function})"
+        what = f"one compiled call{which}"
+        if ROLLOUT in e.operation:
+            what = "a compiled rollout, policy and environment in one loop"
+            both = e.operation.get(TRAINING, 0.0)
+            if both >= WORTH_A_WORD:
+                what += f" ({percent(both)} a wait for it and the update together)"
         return (
-            f"{percent(_jitted(e) or share)} of {e.per} is one compiled call{which}: its parts run inside XLA, where Cutaway "
+            f"{percent(_jitted(e) or share)} of {e.per} is {what}: its parts run inside XLA, where Cutaway "
             f"cannot see them."
         )
 
     def advice(self, e: Evidence) -> str:
-        return (
-            "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`; or "
-            "jit one update and call it in a Python loop"
-        )
+        look = "put jax.named_scope around the parts, record with jax.profiler.trace(DIR) and open it with `cutaway import`"
+        if e.operation.get(TRAINING, 0.0) >= WORTH_A_WORD and ROLLOUT in e.operation:
+            return f"record once with jax.block_until_ready after the rollout, which tells it from the update; or {look}"
+        if ROLLOUT in e.operation:
+            return look
+        return f"{look}; or jit one update and call it in a Python loop"
 
 
 def _jitted(e: Evidence) -> float:
-    """Share of compiled functions that hold a whole training."""
-    return e.operation.get("training program", 0.0)
+    """Share of compiled functions that hold a whole training, or collect a whole rollout."""
+    return e.operation.get(TRAINING, 0.0) + e.operation.get(ROLLOUT, 0.0)

@@ -12,7 +12,7 @@ from ..sentences import (
     inside_calls,
     waits_for_workers,
 )
-from ..text import percent
+from ..text import percent, plural
 from .rule import ENDED, Rule
 
 NOBODY = Blocked(role="", count=0, share=0.0, busy_with="")
@@ -54,9 +54,7 @@ class WorkersCost(Waits):
         workers = _blocked(e)
         if e.for_workers < 0.2 or workers.busy_with not in ("simulation", ""):
             return False
-        if workers.peers:
-            return False
-        if e.for_workers <= workers.share / 2:  # most of it is a wait for cores
+        if workers.peers or e.workers_lack_cores:
             return False
         little = 0 < workers.simulated < e.for_workers / 2
         return little and advice.one_process_gain(e) >= 0.1
@@ -163,6 +161,30 @@ class Gil(Waits):
 
     def gain(self, e: Evidence) -> float | None:
         return advice.ended_wait(e.gil)
+
+
+class LearnerStarved(Waits):
+    """Through queues of any kind, which need not be known."""
+
+    name = "learner-starved"
+    label = "LEARNER-STARVED"
+    when = "half of the time is a wait outside any operation, in a process that only learns while others simulate"
+
+    def holds(self, e: Evidence) -> bool:
+        return e.sample_makers > 0 and e.cell.get(("", "wait"), 0.0) >= 0.5
+
+    def because(self, e: Evidence) -> str:
+        makers = plural(e.sample_makers, "other process")
+        simulate = "simulate"
+        if e.sample_makers == 1:
+            simulate = "simulates"
+        return f"{percent(e.cell['', 'wait'])} of {e.per} the learner waits, while {makers} {simulate}."
+
+    def advice(self, e: Evidence) -> str:
+        return advice.faster_samples(e)
+
+    def gain(self, e: Evidence) -> float | None:
+        return advice.ended_wait(e.cell["", "wait"])
 
 
 class Waiting(Waits):

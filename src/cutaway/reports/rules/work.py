@@ -200,7 +200,7 @@ OPERATION_RULES: tuple[Rule, ...] = (
     OperationBound("sync", "send weights less often, or in one flat buffer"),
     OperationBound("evaluation", "evaluate less often, or in another process"),
     OperationBound("checkpoint", "save less often, or in a thread"),
-    OperationBound("compile", "keep shapes and dtypes the same, so that nothing is compiled twice; use a cache"),
+    OperationBound("compile", advice.less_compiling),
     OperationBound("search", "evaluate leaves in batches, or search several trees at once"),
     OperationBound("tool", "call tools while other sequences are decoded, or run several at once"),
     OperationBound("generation", advice.faster_generation),
