@@ -31,9 +31,9 @@ def test_the_interval_holds_the_error_of_the_model(tmp_path: Path) -> None:
     assert found.speedup / found.least == pytest.approx(math.exp(width))
 
 
-def varied(tmp_path: Path, shares: list[float]) -> WhatIf:
+def varied(tmp_path: Path, shares: list[float], layer: str = "python") -> WhatIf:
     """A thread whose iterations take 10 and 30 ms in turn, with such a share of simulation in each."""
-    keys = [Key(0, 0, name, "python") for name in ("simulation", "backpropagation")]
+    keys = [Key(0, 0, name, layer) for name in ("simulation", "backpropagation")]
     seconds = [0.03 if number % 2 else 0.01 for number in range(len(shares))]
     rows: list[tuple[int, int, float]] = []
     for length, share in zip(seconds, shares, strict=True):
@@ -58,6 +58,20 @@ def test_a_run_that_changes_its_ways_predicts_nothing(tmp_path: Path) -> None:
     known = varied(tmp_path, [0.0] * 15 + [0.9] * 15)
     with pytest.raises(CutawayError, match="because parts of this run differ"):
         known.predict(parse("simulation=3x"), "simulation=3x")
+
+
+def test_nobody_knows_whether_native_code_holds_the_interpreter_lock(
+    tmp_path: Path,
+) -> None:
+    words = "overlap=update,rollout"
+    # The update of one pass is beside the next rollout: 5 beside 15 ms and 15 beside 5 ms, of 40 ms.
+    for layer, expected in (("python", 1.0), ("backend", 40 / 30)):
+        known = varied(tmp_path / layer, [0.5] * 40, layer)
+        found = known.predict(parse(words), words)
+        assert found.speedup == pytest.approx(expected, rel=0.03)
+    known = varied(tmp_path / "native", [0.5] * 40, "native")
+    with pytest.raises(CutawayError, match="whether native code holds"):
+        known.predict(parse(words), words)
 
 
 def test_kinds_of_changes(tmp_path: Path) -> None:

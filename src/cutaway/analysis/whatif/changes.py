@@ -46,6 +46,7 @@ from cutaway.vocabulary import DEVICE_LAYERS, THREAD_LAYERS
 if TYPE_CHECKING:
     from cutaway.analysis.run import Run
 
+_SURELY_LOCKED = ("python",)
 ALIASES = {"update": ("backpropagation",), "rollout": ("simulation", "inference")}
 
 
@@ -85,14 +86,33 @@ Change = Faster | Cores | Elsewhere | Overlap | Structure | Actors | Size
 def apply(
     run: Run, graph: Graph, changes: Sequence[Change], second: Second | None = None
 ) -> Shape:
-    """The graph after all changes, the factor of each key's time, and what had to be assumed. Structure comes first: other
-    changes are about what it leaves."""
+    """The graph after all changes, the factor of each key's time, and what had to be assumed. Native code may release the interpreter
+    lock, and nothing recorded tells: work that overlaps is replayed both ways."""
     on_devices = Faster | Cores | Elsewhere
     if graph.on_devices and not all(isinstance(one, on_devices) for one in changes):
         raise CutawayError(
             "Of a run on an accelerator, only NAME=2x, cores=N and --machine are replayed: what a batch of another size costs a device, "
             "one recording does not tell."
         )
+    shape = _applied(run, graph, changes, second, GIL_LAYERS)
+    if shape.worst or not any(isinstance(one, Overlap) for one in changes):
+        return shape
+    released = _applied(run, graph, changes, second, _SURELY_LOCKED)
+    return replace(
+        shape,
+        worst=released.graph,
+        unknown="whether native code holds the interpreter lock",
+    )
+
+
+def _applied(
+    run: Run,
+    graph: Graph,
+    changes: Sequence[Change],
+    second: Second | None,
+    locked: tuple[str, ...],
+) -> Shape:
+    """Structure comes first: other changes are about what it leaves. Work of `locked` layers holds the interpreter lock."""
     shape = _shaped(run, graph, changes)
     graph, assumes = _moved(run, shape.graph, changes), [*shape.assumes]
     factors = np.ones(len(graph.keys))
@@ -115,7 +135,7 @@ def apply(
                 factors *= _speeds(graph, machine)
                 assumes.append(_described(machine, graph.on_devices))
             case Overlap(moved, _):
-                graph = _overlapped(graph, change)
+                graph = _overlapped(graph, change, locked)
                 assumes.append(
                     f"{moved} works with what is one pass old, in a thread of the same process"
                 )
@@ -292,7 +312,7 @@ def _refuse(name: str, file: str, operations: set[str]) -> None:
     )
 
 
-def _overlapped(graph: Graph, change: Overlap) -> Graph:
+def _overlapped(graph: Graph, change: Overlap, locked: tuple[str, ...]) -> Graph:
     """The leader's thread becomes two, coupled by two channels: the moved work of one visit begins when the thread reaches it,
     and must be done when the thread reaches the next visit."""
     moved = _named(graph, change.moved)
@@ -310,7 +330,7 @@ def _overlapped(graph: Graph, change: Overlap) -> Graph:
         )
     go, done = len(graph.channels), len(graph.channels) + 1
     segments = [
-        _split(graph, segment, (moved, beside), (go, done))
+        _split(graph, segment, (moved, beside), (go, done), locked)
         for segment in graph.segments
     ]
     leader = graph.threads[graph.leader]
@@ -334,9 +354,10 @@ def _split(
     segment: Segment,
     sides: tuple[set[str], set[str]],
     channels: tuple[int, int],
+    locked: tuple[str, ...],
 ) -> Segment:
     """A visit of the moved work lasts until work of the other side begins."""
-    old = _locked(graph, segment.items[graph.leader])
+    old = _locked(graph, segment.items[graph.leader], locked)
     side = np.array(
         [
             1 if k.operation in sides[0] else 2 if k.operation in sides[1] else 0
@@ -365,9 +386,9 @@ def _split(
     return replace(segment, items=items, channels=[*held, 0.0, 1.0])
 
 
-def _locked(graph: Graph, items: Items) -> Items:
+def _locked(graph: Graph, items: Items, layers: tuple[str, ...]) -> Items:
     """A process that had one busy thread has two now: they compete for the interpreter lock."""
-    under = np.array([key.layer in GIL_LAYERS for key in graph.keys])
+    under = np.array([key.layer in layers for key in graph.keys])
     run = items.kinds == RUN
     locked = run & under[np.where(run, items.whats, 0)]
     return in_turns(np.where(locked, RUN_GIL, items.kinds), items.whats, items.amounts)
