@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from constructed import batches, crowd, lockstep
-from cutaway.balance import machine
+from constructed import MS, Script, batches, crowd, lockstep
 
 import cutaway
 from cutaway.analysis.whatif import known_errors
@@ -16,8 +15,10 @@ from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import PASS, RUN, Items
 from cutaway.analysis.whatif.predict import MOST_DOUBT, WhatIf, Worth
 from cutaway.analysis.whatif.words import parse
+from cutaway.balance import machine
 from cutaway.errors import CutawayError
 from cutaway.reports import whatif
+from cutaway.trace.writer import RunWriter
 
 pytestmark = pytest.mark.core
 
@@ -121,3 +122,21 @@ def test_a_refusal_names_the_load(tmp_path: Path) -> None:
     known.graph.notes.append("other programs used 1.8 cores meanwhile: and so on")
     with pytest.raises(CutawayError, match=r"-13% off \(other programs used 1.8 cores"):
         known.require()
+
+
+def test_a_thread_alone_waits_for_a_core_behind_other_programs_only(
+    tmp_path: Path,
+) -> None:
+    with RunWriter(tmp_path / "r.cutaway", command="train.py", cpus=2) as run:
+        process = run.process(pid=1, name="train")
+        main = Script(process, 1)
+        for number in range(120):
+            main.worked("simulation", 10 * MS)
+            main.worked("backpropagation", 10 * MS)
+            main.iteration(number)
+            if number % 5 == 0:
+                seen = {"1": [main.now * 6 // 10, main.now * 4 // 10]}
+                process.log("sample", {"t": main.now, "threads": seen, "foreign": 1.5})
+        process.exit(t=main.now, code=0)
+    known = WhatIf(cutaway.open(tmp_path / "r.cutaway"))
+    assert abs(known.error) < 0.03  # a sample at each end may lie outside

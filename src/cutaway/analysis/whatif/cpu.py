@@ -30,7 +30,6 @@ def shares(
     pairs = chain.from_iterable(process.values() for process in metered)
     own = sum(cpu for cpu, _ in pairs) / length
     foreign = _foreign(run, window)
-    outside = 0.0 if alone or not foreign else foreign / (foreign + own)
     rivals = np.bincount(
         [line.process for line in timelines if line.busy > 0.01 * length], minlength=1
     )
@@ -41,6 +40,8 @@ def shares(
         if not cpu or line.busy < 0.02 * length:
             shares.append((1.0, 0.0, threaded))
             continue
+        others = max(0.0, own - cpu / length)
+        outside = 0.0 if alone or not foreign else foreign / (foreign + others)
         used = min(1.0, (cpu + outside * queued) / line.busy)
         hidden = 0.0 if threaded else max(0.0, 1 - (cpu + queued) / line.busy)
         shares.append((used, hidden if hidden > 0.02 else 0.0, threaded))
