@@ -149,6 +149,15 @@ def test_what_a_device_does_not_tell_is_refused(tmp_path: Path) -> None:
             speedup(known, word)
 
 
+def test_the_table_names_kernels_and_devices(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    free = {row.name: row.free for row in known.worth() if row.kind == "kernel"}
+    assert free["gemm_128"] == pytest.approx(speedup(known, "gemm=0"), rel=0.01)
+    assert free["add"] == pytest.approx(speedup(known, "add=0"), rel=0.01)
+    names = [row.name for row in known.worth() if row.kind == "process"]
+    assert {*names} == {"rank 1 (1)", "device 0, stream 7", "device 0, stream 8"}
+
+
 def test_another_device_is_as_fast_as_its_file_says(tmp_path: Path) -> None:
     known = two_kernels(tmp_path / "one.cutaway")
     other = Machine("other", cores=8, threads=8, gpu_speed=2.0)

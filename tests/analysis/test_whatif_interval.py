@@ -10,7 +10,7 @@ from constructed import MS, Script, batches, crowd, lockstep
 
 import cutaway
 from cutaway.analysis.whatif import known_errors
-from cutaway.analysis.whatif.changes import Elsewhere
+from cutaway.analysis.whatif.changes import Cores, Elsewhere
 from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import PASS, RUN, Items
 from cutaway.analysis.whatif.predict import MOST_DOUBT, WhatIf, Worth
@@ -88,6 +88,8 @@ def test_what_was_never_measured_says_so(tmp_path: Path) -> None:
     known = WhatIf(cutaway.open(crowd(tmp_path / "r.cutaway", 8)))
     found = known.predict([Elsewhere(machine.load("dgx1"))], "--machine dgx1")
     assert found.model == max(known_errors.HALF_WIDTHS.values())
+    both = known.predict([Elsewhere(machine.load("dgx1")), Cores(4)], "")
+    assert both.model == found.model
     assert "no prediction for another machine was ever compared" in found.assumes[-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from itertools import chain, pairwise
 from typing import Any
@@ -87,7 +88,10 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
     named = (row for row in shown if row.kind != "process" and row.name != NAMELESS)
     best = next(named, None)
     if best:
-        lines += ["", f"next: cutaway what-if {known.run.trace.path} {best.name}=2x"]
+        path, change = (
+            shlex.quote(str(one)) for one in (known.run.trace.path, f"{best.name}=2x")
+        )
+        lines += ["", f"next: cutaway what-if {path} {change}"]
     return lines
 
 

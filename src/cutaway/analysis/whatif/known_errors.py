@@ -59,13 +59,21 @@ def kind_of(change: Change, graph: Graph) -> str:
         case Faster():
             return "together" if _waits(graph) else "alone"
         case Cores():
-            return "machine" if graph.machine else "cores"
+            return "cores"
         case Overlap():
             return "overlap"
         case Size():
             return "sizes"
         case _:
             return "structure"
+
+
+def kinds_of(changes: Sequence[Change], graph: Graph) -> list[str]:
+    """Cores of another machine belong to that machine."""
+    kinds = [kind_of(change, graph) for change in changes]
+    if "machine" in kinds:
+        kinds = [kind for kind in kinds if kind != "cores"]
+    return kinds
 
 
 def half_width(kinds: Iterable[str]) -> float:

@@ -29,6 +29,7 @@ NAMELESS = "(none)"
 _FASTER = 1 / 1.1
 _MOST_FORCED = 0.01
 _BATCHES = 10
+_KERNELS = 8
 _MANY_ANSWERS = 50
 """Of a server, in each stretch: of fewer, it matters where in a batch of them a stretch ends."""
 MOST_DOUBT = 0.15
@@ -156,7 +157,7 @@ class WhatIf:
                 f"With {text} an iteration takes {lasting(after)} to {lasting(most)}, depending on {shape.unknown}, "
                 "so nothing is predicted; record a short run with it and use cutaway diff."
             )
-        kinds = [known_errors.kind_of(change, self.graph) for change in changes]
+        kinds = known_errors.kinds_of(changes, self.graph)
         model = known_errors.half_width(kinds)
         times = float(np.exp(np.hypot(error, model)))
         return Prediction(
@@ -217,6 +218,7 @@ class WhatIf:
     def worth(self) -> list[Worth]:
         """What each operation, line and process is worth, the most worth first."""
         rows = [*self._by("operation"), *self._by("process"), *self._lines()]
+        rows += self._kernels()
         return sorted(rows, key=lambda row: -row.elasticity)
 
     def _by(self, kind: str) -> Iterable[Worth]:
@@ -248,10 +250,25 @@ class WhatIf:
                     shares(self.run, self.graph, f"{file}:{line}"),
                 )
 
+    def _kernels(self) -> Iterable[Worth]:
+        """The work of devices that takes longest, by name."""
+        seconds: dict[str, float] = {}
+        for key, own in self.graph.seconds_by_key().items():
+            if key.title:
+                seconds[key.title] = seconds.get(key.title, 0.0) + own
+        for title in sorted(seconds, key=lambda name: -seconds[name])[:_KERNELS]:
+            meant = [float(key.title == title) for key in self.graph.keys]
+            yield self._worth("kernel", title, np.array(meant))
+
     def _title(self, kind: str, name: object) -> str:
         if kind != "process":
             return str(name) or NAMELESS
-        log = self.run.trace.processes[int(str(name))].log.process
+        known = self.run.trace.processes
+        number = int(str(name))
+        if number >= len(known):  # a stream of a device has a process of its own
+            threads = self.graph.threads
+            return next(one.name for one in threads if one.process == number)
+        log = known[number].log.process
         return f"{log.get('name') or 'process'} ({log.get('pid')})"
 
     def _worth(self, kind: str, name: str, meant: NDArray[np.float64]) -> Worth:
