@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from constructed import MS, lockstep
-from cutaway.analysis.machine import Machine
 
 import cutaway
 from cutaway.analysis.whatif.changes import Elsewhere
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
+from cutaway.machines.machine import Machine
 from cutaway.trace import format as fmt
 from cutaway.trace.imports import import_files
 from cutaway.trace.writer import ProcessWriter, RunWriter

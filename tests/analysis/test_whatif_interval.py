@@ -15,8 +15,8 @@ from cutaway.analysis.whatif.graph import Graph, Key, Segment, Thread
 from cutaway.analysis.whatif.items import PASS, RUN, Items
 from cutaway.analysis.whatif.predict import MOST_DOUBT, WhatIf, Worth
 from cutaway.analysis.whatif.words import parse
-from cutaway.balance import machine
 from cutaway.errors import CutawayError
+from cutaway.machines import machine
 from cutaway.reports import whatif
 from cutaway.trace.writer import RunWriter
 
