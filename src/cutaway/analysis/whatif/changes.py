@@ -94,10 +94,22 @@ def apply(
             "Of a run on an accelerator, only NAME=2x, cores=N and --machine are replayed: what a batch of another size costs a device, "
             "one recording does not tell."
         )
-    shape = _applied(run, graph, changes, second, GIL_LAYERS)
+    shape = _applied(
+        run,
+        graph,
+        changes,
+        second,
+        GIL_LAYERS,
+    )
     if shape.worst or not any(isinstance(one, Overlap) for one in changes):
         return shape
-    released = _applied(run, graph, changes, second, _SURELY_LOCKED)
+    released = _applied(
+        run,
+        graph,
+        changes,
+        second,
+        _SURELY_LOCKED,
+    )
     return replace(
         shape,
         worst=released.graph,
@@ -330,7 +342,13 @@ def _overlapped(graph: Graph, change: Overlap, locked: tuple[str, ...]) -> Graph
         )
     go, done = len(graph.channels), len(graph.channels) + 1
     segments = [
-        _split(graph, segment, (moved, beside), (go, done), locked)
+        _split(
+            graph,
+            segment,
+            (moved, beside),
+            (go, done),
+            locked,
+        )
         for segment in graph.segments
     ]
     leader = graph.threads[graph.leader]

@@ -64,7 +64,12 @@ def replay(graph: Graph, factors: NDArray[np.float64] | None = None) -> Replayed
     mean = float(counted.mean()) if len(counted) else 0.0
     shares = tuple((busy / length).tolist())
     return Replayed(
-        graph.settled(seconds), forced / items, mean, shares, cpu / length, counted
+        graph.settled(seconds),
+        forced / items,
+        mean,
+        shares,
+        cpu / length,
+        counted,
     )
 
 
