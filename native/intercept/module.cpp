@@ -131,10 +131,13 @@ PyObject* patch_python(PyObject*, PyObject* function) {
 PyObject* patch_type(PyObject*, PyObject* args) {
   PyObject *type, *names = Py_None;
   const char *name, *layer;
-  if (!PyArg_ParseTuple(args, "O!ss|O:patch_type", &PyType_Type, &type, &name, &layer, &names))
+  int built_in = 0;
+  if (!PyArg_ParseTuple(args, "O!ss|Op:patch_type", &PyType_Type, &type, &name, &layer, &names,
+                        &built_in))
     return nullptr;
   return PyLong_FromLong(patch_slots(reinterpret_cast<PyTypeObject*>(type),
-                                     names == Py_None ? nullptr : names, {name, layer, nullptr}));
+                                     names == Py_None ? nullptr : names, {name, layer, nullptr},
+                                     Role::kPlain, 0, built_in));
 }
 
 PyObject* restore_all(PyObject*, PyObject*) {
@@ -161,7 +164,8 @@ PyMethodDef methods[] = {
      "patch(object, name, layer) -> bool\n\nRecord the calls of a native callable or getter in "
      "place."},
     {"patch_type", patch_type, METH_VARARGS,
-     "patch_type(type, name, layer, slots=None) -> int\n\nRecord the native slots of a type, by "
+     "patch_type(type, name, layer, slots=None, built_in=False) -> int\n\nRecord the native slots "
+     "of a type, by "
      "dunder "
      "name."},
     {"gave", gave, METH_O,

@@ -162,7 +162,7 @@ void patch_inherited(PyTypeObject* type, const Slot& slot, void* original, void*
 }  // namespace
 
 int patch_slots(PyTypeObject* type, PyObject* names, const Description& description, Role role,
-                uint8_t least) {
+                uint8_t least, bool built_in) {
   int count = 0;
   std::unordered_map<void*, uint32_t> numbers;  // one function may stand in two slots
   for (const Slot& slot : kSlots) {
@@ -171,7 +171,7 @@ int patch_slots(PyTypeObject* type, PyObject* names, const Description& descript
     // A sequence's slots take a bare number where a mapping's take an object, whose size is looked
     // at.
     if (role == Role::kSubscript && slot.suite == Suite::kSequence) continue;
-    if (is_known_location(where) || lies_in_python(*where)) continue;
+    if (is_known_location(where) || (lies_in_python(*where) && !built_in)) continue;
     // A function of the base class is intercepted there, or not at all.
     void** in_base = type->tp_base ? place_of(type->tp_base, slot) : nullptr;
     if (in_base != nullptr && *in_base == *where) continue;

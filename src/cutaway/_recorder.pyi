@@ -164,8 +164,10 @@ class TaskRunner:
 def patch(object: Any, name: str, layer: str) -> bool:
     """Records the calls of a native callable or getter in place; False if it is of no kind that can be."""
 
-def patch_type(type: type, name: str, layer: str, slots: Any = None) -> int:
-    """Records the native slots of a type, given by their dunder names; how many there were."""
+def patch_type(
+    type: type, name: str, layer: str, slots: Any = None, built_in: bool = False
+) -> int:
+    """Records the native slots of a type, given by their dunder names; how many there were. `built_in`: also those in Python itself."""
 
 def patch_wait(
     object: Any,

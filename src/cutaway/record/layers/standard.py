@@ -38,7 +38,8 @@ def _apply(module: ModuleType) -> None:
             _record(_members(module, cls).get(method), f"{shown}.{cls}.{method}")
     for cls in CALLED.get(name, ()):
         if isinstance(made := vars(module).get(cls), type):
-            _recorder.patch_type(made, f"{shown}.{cls}", LAYER, ("__call__",))
+            # Debian builds such modules into Python itself.
+            _recorder.patch_type(made, f"{shown}.{cls}", LAYER, ("__call__",), True)
 
 
 def _members(module: ModuleType, cls: str) -> dict[str, object]:
