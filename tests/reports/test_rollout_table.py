@@ -63,6 +63,8 @@ def test_tokens_belong_to_the_iteration_that_made_them(tmp_path: Path) -> None:
     expected = [1 + (number - 1) % 3 for number in found["iteration"].tolist()]
     assert found["tokens"].tolist() == expected and len(expected) == 200
     assert run.tokens() == sum(expected)
+    for name in ("peak", "mean"):  # nobody said how many sequences there were
+        assert all(value != value for value in found[name].tolist())
 
 
 def test_a_run_that_generates_nothing_has_no_rows(

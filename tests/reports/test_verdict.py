@@ -116,3 +116,11 @@ def test_too_little_is_said_in_readable_units() -> None:
     assert said.because.startswith(
         "Only 3m42s and 1 iteration of steady state recorded"
     )
+
+
+def test_memory_that_only_imports_took_is_no_alarm() -> None:
+    said = ("MEMORY GROWS: train by 40 GB an hour.", "MEMORY PEAK: the run had 9 GB.")
+    failed = judge(replace(CASES["thin-failed"], memory=said)).warnings
+    assert said[0] not in failed and said[1] in failed
+    ran = replace(CASES["simulation-bound"], memory=said)
+    assert {*said} <= {*judge(ran).warnings}

@@ -120,8 +120,9 @@ class Tools:
     async def explain(
         self, run: Run, by: Annotated[View, Field(description="which table")] = "line"
     ) -> CallToolResult:
-        """One table of a run: where the time goes by line, function, operation, process, wait, …; who keeps memory; tokens, queue and age of samples of a
-        language model by iteration (rollout); over time; the slowest iterations; or why operations have their names."""
+        """One table of a run: where the time goes by line, function, operation, process, wait, …; which lines keep memory;
+        tokens, queue and age of samples of a language model by iteration (rollout); over time; the slowest iterations; or why
+        operations have their names."""
         flags = {"time": ["--over-time"], "slowest": ["--slowest"], "why": ["--why"]}
         return await self._answer(
             lambda: ["show", str(self.folder.run(run)), *flags.get(by, ["--by", by])]

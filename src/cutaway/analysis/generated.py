@@ -50,5 +50,8 @@ def _anything(found: Rollouts) -> bool:
 def _told(found: Rollouts) -> tuple[float, ...]:
     means = (found.waiting, found.queue, found.staleness)
     known = (np.nan if value is None else value for value in means)
-    batch = (found.decoding_ns, found.tail_ns, found.peak, found.mean)
-    return (*batch, *known, found.trained, found.discarded)
+    batch = (np.nan, np.nan)
+    if found.decoding_ns:
+        batch = (found.peak, found.mean)
+    tail = (found.decoding_ns, found.tail_ns)
+    return (*tail, *batch, *known, found.trained, found.discarded)

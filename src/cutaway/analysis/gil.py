@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,18 +93,17 @@ def gil_holders(run: Run) -> list[Holder]:
     no thread in Python count for nobody, so the shares may add up to less than one."""
     swept = run.swept
     main = run.main_process
-    leads = [
-        thread.id
-        for thread, leading in zip(
-            swept.thread_names, swept.summary_threads.tolist(), strict=True
-        )
-        if leading and thread.process == main
-    ]
+    leads = []
+    leading = swept.summary_threads.tolist()
+    for known, leads_its_process in zip(swept.thread_names, leading, strict=True):
+        ours = known.process == main and known.id is not None
+        if ours and leads_its_process:
+            leads.append(known.id)
     looks = _looks(run, main)
-    leading = np.isin(looks.threads, leads)
-    waits = looks.times[leading & (looks.doing == Doing.AWAITS_GIL)]
+    is_leading = np.isin(looks.threads, np.array(leads, np.int64))
+    waits = looks.times[is_leading & (looks.doing == Doing.AWAITS_GIL)]
     in_python = _in_python(run, main)
-    runs = looks.of(~leading & (looks.doing == Doing.RUNS))
+    runs = looks.of(~is_leading & (looks.doing == Doing.RUNS))
     places = list(zip(runs.threads.tolist(), runs.frames.tolist(), strict=True))
     runs = runs.of(np.array([place in in_python for place in places], bool))
     found: Counter[tuple[int, int]] = Counter()
@@ -116,11 +115,12 @@ def gil_holders(run: Run) -> list[Holder]:
 def _looks(run: Run, process: int) -> _Looks:
     """What was sampled in this part of the run."""
     blocks = list(run.trace.processes[process].looks())
-    columns = [np.concatenate(parts).astype(np.int64) for parts in zip(*blocks)]
-    if not columns:
-        return _Looks(*(np.zeros(0, np.int64) for _ in _Looks._fields))
+    if not blocks:
+        nothing = np.zeros(0, np.int64)
+        return _Looks(nothing, nothing, nothing, nothing)
     first, last = run.edges
-    looks = _Looks(*columns)
+    parts = zip(*blocks, strict=True)
+    looks = _Looks(*(np.concatenate(part).astype(np.int64) for part in parts))
     looks = looks.of((looks.times >= first) & (looks.times <= last))
     order = np.argsort(looks.times, kind="stable")
     return _Looks(*(column[order] for column in looks))
@@ -143,15 +143,13 @@ def _in_python(run: Run, process: int) -> dict[tuple[int, int], str]:
         counts[layer, operation] += count
     out = {}
     for place, counts in found.items():
-        python = Counter(
-            {
-                operation: count
-                for (layer, operation), count in counts.items()
-                if THREAD_LAYERS[layer] == "python"
-            }
-        )
+        python: Counter[int] = Counter()
+        for (layer, operation), count in counts.items():
+            if THREAD_LAYERS[layer] == "python":
+                python[operation] += count
         if 2 * python.total() > counts.total():
-            out[place] = swept.names.text(python.most_common(1)[0][0])
+            longest, _ = python.most_common(1)[0]
+            out[place] = swept.names.text(longest)
     return out
 
 
@@ -172,15 +170,22 @@ def _holders(
     looks: int,
 ) -> list[Holder]:
     log = run.trace.processes[process].log
-    lines: Counter[tuple[Any, ...]] = Counter()
+    nowhere = Place("", "", 0)
+    lines: Counter[tuple[str, str, Place, Place]] = Counter()
     for (thread, frame), count in found.items():
         stack = stack_of(log, frame)
-        inner = stack[-1] if stack else Place("", "", 0)
-        yours = your_place(stack) or Place("", "", 0)
-        name = log.threads[thread].name if thread in log.threads else ""
-        about = name or f"thread {thread}", operations[thread, frame]
-        lines[(*about, *inner, *yours)] += count
-    return [
-        Holder(*place, count / looks, error_of(count, looks), count)
-        for place, count in lines.most_common()
-    ]
+        inner = nowhere
+        if stack:
+            inner = stack[-1]
+        yours = your_place(stack) or nowhere
+        name = ""
+        if thread in log.threads:
+            name = log.threads[thread].name
+        operation = operations[thread, frame]
+        lines[name or f"thread {thread}", operation, inner, yours] += count
+    out = []
+    for (name, operation, inner, yours), count in lines.most_common():
+        share = count / looks
+        error = error_of(count, looks)
+        out.append(Holder(name, operation, *inner, *yours, share, error, count))
+    return out

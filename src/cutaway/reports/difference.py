@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutaway.analysis.diff import Diff
-from cutaway.drawing.markup import Markup, joined, tag
+from cutaway.drawing.markup import Markup, joined, paragraphs, tag
 from cutaway.drawing.tables import Column, cell, table
 from cutaway.vocabulary import LAYERS
 
@@ -17,31 +17,49 @@ from .page.cells import number, operation
 def drawn(diff: Diff, said: Sequence[str], rows: int) -> Markup:
     """What is said of the whole, the first sentence largest; below it a row for each cell that changed beyond chance."""
     first, *more = said
-    paragraphs = [tag("p", line) for line in more]
-    sure = "verdict" if diff.judged.certain else "verdict uncertain"
-    head = tag("section", tag("p", first, class_="said"), *paragraphs, class_=sure)
+    kind = "verdict uncertain"
+    if diff.judged.certain:
+        kind = "verdict"
+    largest = tag("p", first, class_="said")
+    head = tag("section", largest, paragraphs(*more), class_=kind)
     in_noise = (diff.cells["low_ns"] <= 0) & (diff.cells["high_ns"] >= 0)
     beyond = diff.cells.where(~in_noise)
     if not len(beyond):
         return joined(head, tag("p", "No single cell stands out.", class_="soft"))
-    several = len(set(diff.cells["process"].tolist())) > 1
-    return joined(head, _table(list(beyond.head(rows)), several))
+    processes = set(diff.cells["process"].tolist())
+    shown = list(beyond.head(rows))
+    return joined(head, _table(shown, len(processes) > 1))
 
 
 def _table(rows: Sequence[dict[str, Any]], several: bool) -> Markup:
-    heads = [Column("process")] if several else []
-    heads += [Column(title) for title in ("operation", "layer", "on")]
-    heads += [Column(title, "n") for title in ("A", "B", "change", "95 % interval")]
+    heads = [
+        Column("operation"),
+        Column("layer"),
+        Column("on"),
+        Column("A", "n"),
+        Column("B", "n"),
+        Column("change", "n"),
+        Column("95 % interval", "n"),
+    ]
+    if several:
+        heads.insert(0, Column("process"))
     return table(heads, [_row(row, several) for row in rows])
 
 
 def _row(row: dict[str, Any], several: bool) -> list[Markup]:
-    known = row["low_ns"] == row["low_ns"]
-    bounds = f"{_signed(row['low_ns'])} to {_signed(row['high_ns'])}" if known else "–"
-    named = [cell(text.clean(str(row["process"])), "op")] if several else []
-    named += [operation(row["operation"]), cell(LAYERS[row["layer"]].title)]
+    bounds = "–"
+    if row["low_ns"] == row["low_ns"]:
+        low = _signed(row["low_ns"])
+        high = _signed(row["high_ns"])
+        bounds = f"{low} to {high}"
+    named = []
+    if several:
+        process = text.clean(str(row["process"]))
+        named = [cell(process, "op")]
     return [
         *named,
+        operation(row["operation"]),
+        cell(LAYERS[row["layer"]].title),
         cell(str(row["resource"])),
         number(_length(row["a_ns"]), row["a_ns"]),
         number(_length(row["b_ns"]), row["b_ns"]),
@@ -56,4 +74,7 @@ def _length(ns: float) -> str:
 
 def _signed(ns: float) -> str:
     """With its sign: a minus is a gain."""
-    return f"{'−' if ns < 0 else '+'}{_length(abs(ns))}"
+    length = _length(abs(ns))
+    if ns < 0:
+        return f"−{length}"
+    return f"+{length}"

@@ -189,12 +189,21 @@ def middle(name: str, width: int) -> str:
     return name[: max(1, width - 1 - len(end))] + "…" + end
 
 
+_CELL = re.compile(r"<ipython-input-(\d+)-\w+>|.*/ipykernel_\d+/\d+\.py")
+
+
 def place(file: str, line: int) -> str:
-    """A line of code, as short as possible: installed packages lose the path to them.
+    """A line of code, as short as possible: installed packages lose the path to them, cells of notebooks their made-up names.
 
     >>> place("/usr/lib/python3.11/site-packages/torch/optim/adam.py", 3), place("/data/rl/train.py", 9)
     ('torch/optim/adam.py:3', 'rl/train.py:9')
+    >>> place("<ipython-input-2-1da528d46991>", 4), place("/tmp/ipykernel_77/1834762.py", 4)
+    ('cell 2:4', 'notebook cell:4')
     """
+    if not file:
+        return ""
+    if cell := _CELL.fullmatch(file):
+        return f"cell {cell[1]}:{line}" if cell[1] else f"notebook cell:{line}"
     installed = re.split("/(?:site|dist)-packages/", file)
     near = installed[-1] if len(installed) > 1 else "/".join(file.split("/")[-2:])
-    return f"{near}:{line}" if file else ""
+    return f"{near}:{line}"

@@ -6,7 +6,6 @@ from typing import Any
 
 from cutaway.analysis import Run
 from cutaway.analysis.table import totals
-
 from cutaway.vocabulary import GIL
 
 from .digest import Digest, Thread, largest

@@ -13,6 +13,8 @@ from .rules import COVERED, RULES, Rule
 from .sentences import what_comes_next
 from .text import percent
 
+GROWING = "MEMORY GROWS"
+
 
 def judge(e: Evidence) -> Verdict:
     """What the first rule that holds says."""
@@ -60,7 +62,8 @@ def _warnings(e: Evidence, rule: Rule) -> Iterator[str]:
     caused_by_others = e.shared and e.drift.endswith(f"{ALIKE}.")
     if e.drift and not caused_by_others and not rule.thin:
         yield f"DRIFT: {e.drift} See it with --over-time."
-    yield from e.memory
+    grows = rule.begun  # imports and first calls take memory; that is no trend
+    yield from (said for said in e.memory if grows or not said.startswith(GROWING))
     unnamed = _unnamed(e, rule)
     if unnamed > 1 - COVERED and rule.needs_names:
         yield f"{percent(unnamed)} of {e.per} has no name; the verdict is about the rest."

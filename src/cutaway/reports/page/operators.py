@@ -30,13 +30,14 @@ def operators(of: Source) -> dict[str, Any] | None:
     for row in sums.head(MOST_FUNCTIONS):
         own = sites.where(function=row["function"], layer=row["layer"])
         spent = totals((one["operation"], one["ns"]) for one in own)
+        places = own.group(("file", "line"), ["ns"])
         shown = {
             "function": short(row["function"]),
             "layer": LAYERS[row["layer"]].title,
             "operation": short(largest(spent)),
             "ms": row["ns"] / 1e6,
             "count": row["count"],
-            "places": len(own.group(("file", "line"), ["ns"])),
+            "places": len(places),
         }
         rows.append(shown)
     return {"title": "Native functions by time", "rows": rows}
@@ -54,11 +55,23 @@ def draw_operators(data: dict[str, Any], colours: Palette) -> Markup:
             number(milliseconds(each), each),
             number(f"{row['places']:,}", row["places"]),
         ]
-        named = cell(tag("code", row["function"])), cell(row["layer"])
-        bar = meter(row["ms"] / most, colours.fill(row["operation"]))
-        rows.append([*named, operation(row["operation"]), bar, *figures])
-    heads = [Column("function"), Column("layer"), Column("mostly in"), BAR]
-    heads += [Column(title, "n") for title in ("time", "calls", "each", "places")]
+        cells = [
+            cell(tag("code", row["function"])),
+            cell(row["layer"]),
+            operation(row["operation"]),
+            meter(row["ms"] / most, colours.fill(row["operation"])),
+        ]
+        rows.append([*cells, *figures])
+    heads = [
+        Column("function"),
+        Column("layer"),
+        Column("mostly in"),
+        BAR,
+        Column("time", "n"),
+        Column("calls", "n"),
+        Column("each", "n"),
+        Column("places", "n"),
+    ]
     return table(heads, rows)
 
 

@@ -53,12 +53,16 @@ def draw_waits(data: dict[str, Any], colours: Palette) -> Markup:
 
 def _draw_holders(holders: list[dict[str, Any]], colours: Palette) -> Markup:
     """A row for each line of another thread."""
+    most = holders[0]["share"]
     rows = []
     for row in holders:
-        bar = meter(row["share"] / holders[0]["share"], colours.fill(row["operation"]))
-        share = number(text.percent(row["share"]), row["share"])
-        place = cell(tag("code", row["place"]))
-        rows.append([place, operation(row["operation"]), bar, share])
+        cells = [
+            cell(tag("code", row["place"])),
+            operation(row["operation"]),
+            meter(row["share"] / most, colours.fill(row["operation"])),
+            number(text.percent(row["share"]), row["share"]),
+        ]
+        rows.append(cells)
     heads = Column("line"), Column("in"), BAR, Column("of the wait", "n")
     return table(heads, rows)
 

@@ -33,6 +33,8 @@ class Rule:
     """The layer it is about."""
     thin = False
     """There is too little evidence for a verdict."""
+    begun = True
+    """The program came beyond its start-up."""
     certain = True
     """Whether a tool may act on it."""
     blames_waits = False

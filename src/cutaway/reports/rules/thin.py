@@ -53,6 +53,7 @@ class Failed(Thin):
     name = "thin-failed"
     when = "the program failed before any operation began"
     look = "line"
+    begun = False
 
     def holds(self, e: Evidence) -> bool:
         named = [name for name, share in e.operation.items() if name and share]

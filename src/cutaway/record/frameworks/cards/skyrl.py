@@ -1,6 +1,6 @@
 """SkyRL: its trainer times its own steps (`skyrl.train.utils.utils.Timer`), its JAX backend has a method for each.
 
-Both were read at the head of August 2026; no training was run here.
+Both were read at the head of August 2026. The JAX backend was run on a CPU, the trainer was not.
 """
 
 from __future__ import annotations
