@@ -18,7 +18,10 @@ def drawn(diff: Diff, said: Sequence[str], rows: int) -> Markup:
     """What is said of the whole, the first sentence largest; below it a row for each cell that changed beyond chance."""
     first, *more = said
     paragraphs = [tag("p", line) for line in more]
-    sure = "verdict" if diff.judged.certain else "verdict uncertain"
+    if diff.judged.certain:
+        sure = "verdict"
+    else:
+        sure = "verdict uncertain"
     head = tag("section", tag("p", first, class_="said"), *paragraphs, class_=sure)
     in_noise = (diff.cells["low_ns"] <= 0) & (diff.cells["high_ns"] >= 0)
     beyond = diff.cells.where(~in_noise)
@@ -37,8 +40,14 @@ def _table(rows: Sequence[dict[str, Any]], several: bool) -> Markup:
 
 def _row(row: dict[str, Any], several: bool) -> list[Markup]:
     known = row["low_ns"] == row["low_ns"]
-    bounds = f"{_signed(row['low_ns'])} to {_signed(row['high_ns'])}" if known else "–"
-    named = [cell(text.clean(str(row["process"])), "op")] if several else []
+    if known:
+        bounds = f"{_signed(row['low_ns'])} to {_signed(row['high_ns'])}"
+    else:
+        bounds = "–"
+    if several:
+        named = [cell(text.clean(str(row["process"])), "op")]
+    else:
+        named = []
     named += [operation(row["operation"]), cell(LAYERS[row["layer"]].title)]
     return [
         *named,
@@ -51,7 +60,9 @@ def _row(row: dict[str, Any], several: bool) -> list[Markup]:
 
 
 def _length(ns: float) -> str:
-    return text.duration(ns) if ns else "0 s"
+    if ns:
+        return text.duration(ns)
+    return "0 s"
 
 
 def _signed(ns: float) -> str:
