@@ -72,7 +72,7 @@ def device_refused(run: Run) -> Table:
 
 
 def _counted(index: int, log: Log) -> Iterator[tuple[Any, ...]]:
-    """Rows of allocators that told every event."""
+    """Rows of allocators that reported every event."""
     found = list(_rows(log, "device_memory", _ROW))
     found += [[*row, 0, 0] for row in _rows(log, "device_memory", _SHORT_ROW)]
     for device, name, peak, reserved, kept, count, held, frame in found:
@@ -89,7 +89,10 @@ def _live(run: Run, index: int, log: Log) -> Iterator[tuple[Any, ...]]:
         most = max(totals)
         fullest = _by_place(looks[totals.index(most)], device)
         last = _by_place(looks[-1], device)
-        operations = _operations(run, index, log) if most else {}
+        if most:
+            operations = _operations(run, index, log)
+        else:
+            operations = {}
         for places in sorted(fullest.keys() | last.keys()):
             inner, yours = places
             size, blocks = fullest.get(places, (0, 0))

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 """Bits of the masks by which `Swept.conditions` is indexed."""
-_THREAD, _EXECUTING, _DEVICE = 1, 2, 4
+_THREAD = 1
+_EXECUTING = 2
+_DEVICE = 4
 """Bits of the masks by which `Swept.process_conditions` is indexed."""
 _OTHER_MAKERS = re.compile(
     r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE
@@ -214,7 +216,7 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
 def _counts(run: Run) -> dict[str, Any]:
     swept = run.swept
     cells = swept.cells
-    found = swept.devices.launched(WHOLE_RUN)
+    found = swept.devices.by_launch(WHOLE_RUN)
     of_kind = found.group(["kind"], ["count"])
     kinds = dict(zip(of_kind["kind"].tolist(), of_kind["count"].tolist(), strict=True))
     backend = cells["layer"] == THREAD_LAYERS.index("backend")
