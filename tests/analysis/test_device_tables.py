@@ -196,7 +196,7 @@ def test_kernels_know_their_launch_and_their_queue(tmp_path: Path, seed: int):
             sums[1] += 1
             sums[2] += row["start"] - int(row["call"]["end"])
             sums[3] += max(0, int(ahead))
-    found = run.swept.devices.launched(WHOLE_RUN)
+    found = run.swept.devices.by_launch(WHOLE_RUN)
     by = ("process", "device", "stream", "operation", "kind", "name")
     table = found.group(by, ["ns", "launched", "launch_ns", "queue"])
     columns = [table[name].tolist() for name in table.columns]

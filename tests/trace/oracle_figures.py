@@ -65,7 +65,7 @@ def _devices(work: Structured) -> dict[str, Any]:
 
 
 def _launches(run: Run, works: list[Structured]) -> dict[str, Any]:
-    found = run.swept.devices.launched(WHOLE_RUN)
+    found = run.swept.devices.by_launch(WHOLE_RUN)
     launched = [work["correlation"][work["correlation"] != 0] for work in works]
     return {
         "gpu_with_corr": sum(map(len, launched)),

@@ -66,8 +66,8 @@ class DeviceWork:
     operations: Sequence[NDArray[np.uint32]]
     kept: Sequence[bool]
 
-    def launched(self, part: int) -> Table:
-        """Work that began in a part of the run. Kernels and API calls are numbers of the run's names."""
+    def by_launch(self, part: int) -> Table:
+        """Work that began in a part of the run, by the call that launched it. Kernels and API calls are numbers of the run's names."""
         rows = Table(self.kernels)
         rows = rows.where((rows["slice"] == part) | (part == WHOLE_RUN))
         process = rows["process"]

@@ -48,7 +48,7 @@ def kernels(run: Run) -> Table:
     backpropagation  gemm_backward  kernel      3  600         40      0.125
     inference        gemm           kernel      3  240         10      0.125
     """
-    found = run.swept.devices.launched(part_of(run))
+    found = run.swept.devices.by_launch(part_of(run))
     shapes = {}
     for shape in ("grid", "block"):
         shapes[shape] = _shape([found[f"{shape}_{axis}"] for axis in "xyz"])
@@ -116,7 +116,7 @@ def launched_work(run: Run) -> Table:
          0  backpropagation  cudaLaunchKernel  gemm_backward  600
     """
     by = ("process", "thread", "operation", "api", "name")
-    found = run.swept.devices.launched(part_of(run))
+    found = run.swept.devices.by_launch(part_of(run))
     named = {name: run.swept.names.texts(found[name]) for name in ("api", "name")}
     return found.with_columns(named).group(by, ["ns"])
 

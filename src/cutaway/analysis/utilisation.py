@@ -214,7 +214,7 @@ def _times(run: Run, work: Structured) -> dict[str, Any]:
 def _counts(run: Run) -> dict[str, Any]:
     swept = run.swept
     cells = swept.cells
-    found = swept.devices.launched(WHOLE_RUN)
+    found = swept.devices.by_launch(WHOLE_RUN)
     of_kind = found.group(["kind"], ["count"])
     kinds = dict(zip(of_kind["kind"].tolist(), of_kind["count"].tolist(), strict=True))
     backend = cells["layer"] == THREAD_LAYERS.index("backend")

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -142,87 +142,102 @@ def _verdict_box(p: Printer, verdict: Verdict) -> Panel:
     )
 
 
-def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
-    """Operations × layers of the main process, per iteration (or step, or run)."""
-    names = list(digest.operations())
-    device = digest.device_ns
-    units = digest.pace.units
-    spent = [
-        (c.operation, c.layer, c.raw_ns if raw else c.ns) for c in digest.spent.cells
-    ]
-    own = totals((name, ns) for name, _, ns in spent)
-    total = max(1, sum(own.values()))
-    largest = max([total, *device.values()]) / units
-    if largest >= 20e9:
-        scale = 1e9
-        unit = "s"
-    elif largest >= 1e6:
-        scale = 1e6
-        unit = "ms"
-    else:
-        scale = 1e3
-        unit = "µs"
-    digits = 1 if largest / scale >= 10 else 2
-    if digest.pace.unit == "iteration":
-        per = "iter"
-    else:
-        per = digest.pace.unit
-    columns: dict[str, Mapping[str, float]] = {f"{unit}/{per}": own}
-    for layer in THREAD_LAYERS:
-        found = totals((name, ns) for name, where, ns in spent if where == layer)
-        columns |= {text.layer(layer): found} if any(found.values()) else {}
-    columns |= {"GPU": device} if any(device.values()) else {}
-    if digest.trust.correction:
-        columns["±"] = totals(
-            (c.operation, (c.high_ns - c.low_ns) / 2) for c in digest.spent.cells
-        )
+class _Scale(NamedTuple):
+    """How times of this size are written: nanoseconds of a unit, its sign, and digits."""
 
-    def time(ns: float) -> str:
+    ns: float
+    sign: str
+    digits: int
+
+    def write(self, ns: float) -> str:
         if ns > 0:
-            return f"{ns / units / scale:.{digits}f}"
+            return f"{ns / self.ns:.{self.digits}f}"
         return "–"
 
+
+def _scale(largest: float) -> _Scale:
+    """For times up to this one."""
+    if largest >= 20e9:
+        ns, sign = 1e9, "s"
+    elif largest >= 1e6:
+        ns, sign = 1e6, "ms"
+    else:
+        ns, sign = 1e3, "µs"
+    return _Scale(ns, sign, digits=1 if largest / ns >= 10 else 2)
+
+
+def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
+    """Operations × layers of the main process, per iteration (or step, or run)."""
+    columns = _spent(digest, raw)
+    own, *_ = columns.values()
+    total = max(1, sum(own.values()))
+    units = digest.pace.units
+    scale = _scale(max([total, *digest.device_ns.values()]) / units)
+
+    names = list(digest.operations())
     body = []
     for name in names:
-        body.append([time(column.get(name, 0)) for column in columns.values()])
-    last = [time(sum(column.values())) for column in columns.values()]
-    widths = [
-        max(map(len, column)) + 1 for column in zip(columns, *body, last, strict=True)
-    ]
+        found = [column.get(name, 0) / units for column in columns.values()]
+        body.append(list(map(scale.write, found)))
+    last = [scale.write(sum(column.values()) / units) for column in columns.values()]
+    per = "iter" if digest.pace.unit == "iteration" else digest.pace.unit
+    heads = [f"{scale.sign}/{per}", *list(columns)[1:]]
+
+    widths = []
+    for column in zip(heads, *body, last, strict=True):
+        widths.append(max(map(len, column)) + 1)
     longest = max(len(text.operation(name)) for name in (*names, "operation"))
-    widest = min(
-        MOST_NAME, longest, max(LEAST_NAME, p.console.width - sum(widths) - LEAST_BAR)
-    )
-    width = max(0, min(20, p.console.width - widest - sum(widths) - len(" 100 %  ")))
+    room = p.console.width - sum(widths)
+    widest = min(MOST_NAME, longest, max(LEAST_NAME, room - LEAST_BAR))
+    width = max(0, min(20, room - widest - len(" 100 %  ")))
     least = [widest, 0, *(width - 1 for width in widths)]
-    table = grid(
-        p, ["operation", "share", *columns], left=["operation", "share"], widths=least
-    )
+    left = ["operation", "share"]
+    table = grid(p, [*left, *heads], left=left, widths=least)
     for name, figures in zip(names, body, strict=True):
         tint = colour(name, names)
-        share = own.get(name, 0) / total
-        if share > 0.001:
-            full = min(width, max(1, round(share * width)))
-        else:
-            full = 0
-        bar = Text.assemble(
-            p.text("█" * full, tint), " " if full else "", percent(share)
-        )
-        table.add_row(
-            p.text(text.clip(text.operation(name), widest), tint),
-            bar,
-            *map(p.text, figures),
-        )
+        title = p.text(text.clip(text.operation(name), widest), tint)
+        bar = _bar(p, own.get(name, 0) / total, width, tint)
+        table.add_row(title, bar, *map(p.text, figures))
     table.add_row(*(p.text(c, "bold") for c in ("total", "", *last)))
-    who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
+    return [*_whose(p, digest), table]
+
+
+def _spent(digest: Digest, raw: bool) -> dict[str, Mapping[str, float]]:
+    """Nanoseconds by operation in each column of the table: in all, then by layer."""
+    cells = digest.spent.cells
+    spent = [(c.operation, c.layer, c.raw_ns if raw else c.ns) for c in cells]
+    columns: dict[str, Mapping[str, float]] = {}
+    columns[""] = totals((name, ns) for name, _, ns in spent)
+    for layer in THREAD_LAYERS:
+        found = totals((name, ns) for name, where, ns in spent if where == layer)
+        if any(found.values()):
+            columns[text.layer(layer)] = found
+    if any(digest.device_ns.values()):
+        columns["GPU"] = digest.device_ns
+    if digest.trust.correction:
+        columns["±"] = totals((c.operation, (c.high_ns - c.low_ns) / 2) for c in cells)
+    return columns
+
+
+def _bar(p: Printer, share: float, width: int, tint: str) -> Text:
+    """A bar and its share in figures; what is not nothing has a piece of bar."""
+    full = 0
+    if share > 0.001:
+        full = min(width, max(1, round(share * width)))
+    gap = " " if full else ""
+    return Text.assemble(p.text("█" * full, tint), gap, percent(share))
+
+
+def _whose(p: Printer, digest: Digest) -> list[Text]:
+    """Whose time the table shows, where others work beside it."""
     heading = []
     if len(digest.processes) > 1:
-        heading.append(
-            p.text(f"Where {who} spends its time, without the other processes:", "dim")
-        )
+        who = f"{text.operation(digest.main.name)} (pid {digest.main.pid})"
+        head = f"Where {who} spends its time, without the other processes:"
+        heading.append(p.text(head, "dim"))
     if others := beside(digest.spent.threads):
         heading.append(p.text(others, "dim"))
-    return [*heading, table]
+    return heading
 
 
 def _footer(p: Printer, digest: Digest, raw: bool, agent: bool = False) -> list[Text]:

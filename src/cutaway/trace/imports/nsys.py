@@ -10,7 +10,7 @@ import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,81 +66,37 @@ _KERNEL: Mapping = {
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 
 
+class _Export(NamedTuple):
+    """The tables of one file; names are positions in `texts`."""
+
+    api: Columns
+    system: Columns
+    ranges: Columns
+    kernels: Columns
+    copies: Columns
+    sets: Columns
+    threads: Columns
+    processes: Columns
+    gpus: Columns
+    epoch: int
+    metrics: list[Sampled]
+    texts: list[str]
+    skipped: int
+
+
 def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
     """The processes of one file."""
     with closing(Database(path, limits)) as database:
-        api = database.columns(
-            _CUPTI + "RUNTIME", {**_EVENT, "correlation": "correlationId"}
-        )
-        kernels = database.columns(_CUPTI + "KERNEL", _KERNEL)
-        copies = database.columns(
-            _CUPTI + "MEMCPY", {**_WORK, "bytes": "bytes", "detail": "copyKind"}
-        )
-        sets = database.columns(_CUPTI + "MEMSET", {**_WORK, "bytes": "bytes"})
-        progress(path.stat().st_size // 2)
-        ranges = database.columns(
-            "NVTX_EVENTS",
-            {**_EVENT, "name": "textId", "type": "eventType"},
-            "text",
-            clean=True,
-        )
-        if not sum(
-            len(table["start"]) for table in (api, ranges, kernels, copies, sets)
-        ):
-            raise CutawayError(
-                f"{path} contains no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."
-            )
-        system = database.columns("OSRT_API", _EVENT)
-        threads = database.columns("ThreadNames", {"id": "globalTid", "name": "nameId"})
-        database.look_up([api, ranges, system, kernels, threads])
-        ranges["name"] = np.where(ranges["text"] > 0, ranges["text"], ranges["name"])
-        kernels["name"] = np.where(
-            kernels["name"] > 0, kernels["name"], kernels["short"]
-        )
-        labels = {
-            kind: database.number(_COPY_KINDS.get(kind, "Memcpy")) for kind in range(32)
-        }
-        copies["name"] = translate(copies["detail"], labels)
-        sets["name"] = np.full(len(sets["start"]), database.number("Memset"))
-        epochs = database.columns(
-            "TARGET_INFO_SESSION_START_TIME", {"epoch": "utcEpochNs"}
-        )["epoch"]
-        gpus = database.columns(
-            "TARGET_INFO_GPU",
-            {"id": "id", "sms": "smCount", "memory": "totalMemory"},
-            "name",
-        )
-        processes = database.columns("PROCESSES", {"id": "pid"}, "name")
-        metrics = _metrics(database)
-        texts = database.texts
-    clock = Clock(
-        int(epochs[0]) if len(epochs) and 0 <= epochs[0] < LAST_TIME // 2 else 0
-    )
-    host = _host(clock, texts, api, ranges, system)
-    kinds = (
-        (DeviceKind.KERNEL, kernels),
-        (DeviceKind.MEMCPY, copies),
-        (DeviceKind.MEMSET, sets),
-    )
-    placed = [(kind, clock.place(table)) for kind, table in kinds]
-    device = np.concatenate(
-        [records(DEVICE_DTYPE, rows, kind=kind) for kind, rows in placed]
-    )
-    owner = np.concatenate([_pid(rows["id"]) for _, rows in placed])
-    titles = _names_by_id(processes, texts)
-    names = _names_by_id(threads, texts)
-    recorded = []
-    for pid in np.unique(np.concatenate([host["pid"], owner])).tolist() or [0]:
-        title = titles.get(pid) or f"process {pid}"
-        named = {id & 0xFFFFFF: name for id, name in names.items() if _pid(id) == pid}
-        parts = host[host["pid"] == pid], device[owner == pid]
-        recorded.append(Recorded(pid, title, texts, *parts, named, call_layer="wait"))
+        found = _tables(database, path, progress)
+    clock = Clock(found.epoch)
+    recorded = _processes(found, clock)
     first = recorded[0]
-    first.clock, first.devices = clock, rows_of(gpus, texts, "name")
-    first.losses["rows without start or end"] = database.skipped
-    first.counters.samples += [
-        replace(sample, t=sample.t + clock.epoch) for sample in metrics
-    ]
+    first.clock = clock
+    first.devices = rows_of(found.gpus, found.texts, "name")
+    first.losses["rows without start or end"] = found.skipped
+    for sample in found.metrics:
+        first.counters.samples.append(replace(sample, t=sample.t + clock.epoch))
+    ranges = found.ranges
     spans = ranges["end"] >= ranges["start"]
     first.counts = {
         "format": "nsys-sqlite",
@@ -148,6 +104,86 @@ def read(path: Path, limits: Limits, progress: Progress) -> list[Recorded]:
         "n_nvtx": len(ranges["start"]),
         "nvtx_union_ns": union_ns(ranges["start"][spans], ranges["end"][spans]),
     }
+    return recorded
+
+
+def _tables(database: Database, path: Path, progress: Progress) -> _Export:
+    correlated: Mapping = {**_EVENT, "correlation": "correlationId"}
+    copied = {**_WORK, "bytes": "bytes", "detail": "copyKind"}
+    api = database.columns(_CUPTI + "RUNTIME", correlated)
+    kernels = database.columns(_CUPTI + "KERNEL", _KERNEL)
+    copies = database.columns(_CUPTI + "MEMCPY", copied)
+    sets = database.columns(_CUPTI + "MEMSET", {**_WORK, "bytes": "bytes"})
+    progress(path.stat().st_size // 2)
+    named = {**_EVENT, "name": "textId", "type": "eventType"}
+    ranges = database.columns("NVTX_EVENTS", named, "text", clean=True)
+    if not any(len(rows["start"]) for rows in (api, ranges, kernels, copies, sets)):
+        raise CutawayError(
+            f"{path} contains no CUDA or NVTX records; record with nsys profile -t cuda,nvtx and export it."
+        )
+    system = database.columns("OSRT_API", _EVENT)
+    threads = database.columns("ThreadNames", {"id": "globalTid", "name": "nameId"})
+    database.look_up([api, ranges, system, kernels, threads])
+    ranges["name"] = np.where(ranges["text"] > 0, ranges["text"], ranges["name"])
+    short = kernels["short"]
+    kernels["name"] = np.where(kernels["name"] > 0, kernels["name"], short)
+    labels = {}
+    for kind in range(32):
+        labels[kind] = database.number(_COPY_KINDS.get(kind, "Memcpy"))
+    copies["name"] = translate(copies["detail"], labels)
+    sets["name"] = np.full(len(sets["start"]), database.number("Memset"))
+    gpu: Mapping = {"id": "id", "sms": "smCount", "memory": "totalMemory"}
+    return _Export(
+        api=api,
+        system=system,
+        ranges=ranges,
+        kernels=kernels,
+        copies=copies,
+        sets=sets,
+        threads=threads,
+        epoch=_epoch(database),
+        gpus=database.columns("TARGET_INFO_GPU", gpu, "name"),
+        processes=database.columns("PROCESSES", {"id": "pid"}, "name"),
+        metrics=_metrics(database),
+        texts=database.texts,
+        skipped=database.skipped,
+    )
+
+
+def _epoch(database: Database) -> int:
+    """When the session began, in nanoseconds of UTC; 0 if the file does not say so, or nonsense."""
+    column: Mapping = {"epoch": "utcEpochNs"}
+    found = database.columns("TARGET_INFO_SESSION_START_TIME", column)["epoch"]
+    if len(found) and 0 <= found[0] < LAST_TIME // 2:
+        return int(found[0])
+    return 0
+
+
+def _processes(found: _Export, clock: Clock) -> list[Recorded]:
+    """Each process with its host events and the work of its devices."""
+    texts = found.texts
+    host = _host(clock, texts, found.api, found.ranges, found.system)
+    kinds = {
+        DeviceKind.KERNEL: found.kernels,
+        DeviceKind.MEMCPY: found.copies,
+        DeviceKind.MEMSET: found.sets,
+    }
+    work = []
+    owners = []
+    for kind, table in kinds.items():
+        rows = clock.place(table)
+        work.append(records(DEVICE_DTYPE, rows, kind=kind))
+        owners.append(_pid(rows["id"]))
+    device = np.concatenate(work)
+    owner = np.concatenate(owners)
+    titles = _names_by_id(found.processes, texts)
+    names = _names_by_id(found.threads, texts)
+    recorded = []
+    for pid in np.unique(np.concatenate([host["pid"], owner])).tolist() or [0]:
+        title = titles.get(pid) or f"process {pid}"
+        named = {id & 0xFFFFFF: name for id, name in names.items() if _pid(id) == pid}
+        parts = host[host["pid"] == pid], device[owner == pid]
+        recorded.append(Recorded(pid, title, texts, *parts, named, call_layer="wait"))
     return recorded
 
 
