@@ -24,7 +24,9 @@ from typing import NamedTuple
 from cutaway.record import meters
 from cutaway.record.devices import cupti, library
 
-OK, LIMITED, MISSING = "ok", "limited", "missing"
+OK = "ok"
+LIMITED = "limited"
+MISSING = "missing"
 FRAMEWORKS = {
     "PyTorch": ("torch",),
     "JAX": ("jax",),
@@ -119,7 +121,10 @@ def check_frameworks() -> list[Finding]:
         )
         for package in packages:
             with suppress(metadata.PackageNotFoundError):
-                build = _torch_build() if package == "torch" else ""
+                if package == "torch":
+                    build = _torch_build()
+                else:
+                    build = ""
                 finding = Finding(name, OK, metadata.version(package) + build)
         found.append(finding)
     return found
@@ -323,7 +328,10 @@ def check_thread_pools(host: Host, processes: int) -> Finding:
     size = max((count for _, count in stated), default=seen)
     limits = ", ".join(f"{name}={count}" for name, count in stated)
     source = limits or "no limit set, so one thread per visible core"
-    each = "1 process" if processes == 1 else f"{processes} processes"
+    if processes == 1:
+        each = "1 process"
+    else:
+        each = f"{processes} processes"
     text = f"{each} x {size} threads on {usable:g} cores ({source})"
     if size * processes < usable + 1:
         return Finding("thread pools", OK, text)
@@ -349,7 +357,8 @@ def cpu_quota(host: Host) -> float | None:
     for line in (host.read("proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         for group in (PurePosixPath(path), *PurePosixPath(path).parents):
-            limit, period = None, None
+            limit = None
+            period = None
             if not controllers:  # version 2 of control groups
                 limit, _, period = (
                     host.read(f"sys/fs/cgroup{group}/cpu.max") or ""

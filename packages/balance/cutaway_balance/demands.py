@@ -280,7 +280,8 @@ def _line(sizes: Sequence[float], seconds: Sequence[float]) -> Line:
     if len(np.unique(np.round(n))) > 1:
         b, a = np.polyfit(n, y, 1)
     else:
-        b, a = (-1.0, 0.0)
+        b = -1.0
+        a = 0.0
     if b < 0:
         return Line(float(np.mean(y)), 0.0)
     if a < 0:

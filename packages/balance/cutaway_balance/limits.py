@@ -94,9 +94,11 @@ def places() -> Iterator[tuple[int, Path]]:
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, mount, kind, options = line.split()[:4]
         if kind == "cgroup2":
-            version, controller = (2, "")
+            version = 2
+            controller = ""
         else:
-            version, controller = (1, "cpuset")
+            version = 1
+            controller = "cpuset"
         if (
             kind.startswith("cgroup")
             and controller in own

@@ -89,7 +89,10 @@ def _live(run: Run, index: int, log: Log) -> Iterator[tuple[Any, ...]]:
         most = max(totals)
         fullest = _by_place(looks[totals.index(most)], device)
         last = _by_place(looks[-1], device)
-        operations = _operations(run, index, log) if most else {}
+        if most:
+            operations = _operations(run, index, log)
+        else:
+            operations = {}
         for places in sorted(fullest.keys() | last.keys()):
             inner, yours = places
             size, blocks = fullest.get(places, (0, 0))

@@ -29,7 +29,8 @@ def total_over_time(
     times = times[:: max(1, len(times) // 600)]
     total = np.zeros(len(times))
     for process in processes:
-        course, own = process.resident, process.counted
+        course = process.resident
+        own = process.counted
         at = np.searchsorted(course.t_ns, times, side="right") - 1
         there = (at >= 0) & (times <= course.t_ns[-1] + 10**9)
         shared = 0.0
@@ -94,7 +95,8 @@ def _lines(
         return ()
     rows: list[dict[str, Any]] = []
     for where in a.keys() | b.keys():
-        before, after = a.get(where, Counter()), b.get(where, Counter())
+        before = a.get(where, Counter())
+        after = b.get(where, Counter())
         sizes = round(before.total()), round(after.total())
         file, line = (after if sizes[1] >= sizes[0] else before).most_common(1)[0][0]
         named = {"function": where[0], "file": file, "line": line}

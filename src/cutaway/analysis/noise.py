@@ -24,7 +24,8 @@ RUN_TO_RUN = 0.04
 """By how much two runs of one program differ on a quiet machine (caches, placement, clock speed)."""
 BESIDE = 0.45
 """Largest slow-down of a core while its neighbours compute for others (shared caches, memory, hyper-threads)."""
-COLD, WARM = 0.6, 0.25
+COLD = 0.6
+WARM = 0.25
 """A thread that waits for a core most of the time computes this much more, because others empty its caches meanwhile; up to a share of
 `WARM` spent waiting they stay filled."""
 DISTURBED = 0.1

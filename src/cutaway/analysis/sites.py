@@ -163,7 +163,9 @@ def waits(run: Run) -> Table:
     ends = _Ends(run.trace)
     places = {(name.process, name.tid): i for i, name in enumerate(threads)}
     keys = ("process", "thread", "function", "on", "peer")
-    processes, partners, among = [], [], []
+    processes = []
+    partners = []
+    among = []
     for process, thread, *wait in zip(
         *(table[key].tolist() for key in keys), strict=True
     ):

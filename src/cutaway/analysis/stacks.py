@@ -235,7 +235,10 @@ def places(divided: list[Part], *, by: str) -> Table:
     """Time by line or by function: the innermost Python frame, the native call made there, and the user's own frame above."""
     rows: dict[tuple[Any, ...], list[float]] = {}
     for part in divided:
-        inner = part.stack[-1] if part.stack else Place("", "", 0)
+        if part.stack:
+            inner = part.stack[-1]
+        else:
+            inner = Place("", "", 0)
         yours = your_place(part.stack) or Place("", "", 0)
         if by == "function":
             inner = inner._replace(line=0)
@@ -271,7 +274,9 @@ def _known(run: Run) -> _Known:
     found: _Known = {}
     for number, made in enumerate(run.swept.calls.made):
         call = made.call
-        place = (Place(call.func, call.file, call.line),) if call.file else ()
+        place: tuple[Place, ...] = ()
+        if call.file:
+            place = (Place(call.func, call.file, call.line),)
         found[number] = call.fn, place
     return found
 

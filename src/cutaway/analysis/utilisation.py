@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 PYTHON, BACKEND, API, DEVICE, EXECUTING = (1 << bit for bit in range(5))
 """Bits of the masks by which `Swept.conditions` is indexed."""
-_THREAD, _EXECUTING, _DEVICE = 1, 2, 4
+_THREAD = 1
+_EXECUTING = 2
+_DEVICE = 4
 """Bits of the masks by which `Swept.process_conditions` is indexed."""
 _OTHER_MAKERS = re.compile(
     r"AMD|Instinct|Radeon|gfx\d|TPU|MTIA|Intel|Xe|cpu|pocl", re.IGNORECASE

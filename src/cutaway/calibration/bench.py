@@ -52,9 +52,11 @@ TICKS_HZ = 200.0
 
 def main() -> None:
     if "--quick" in sys.argv:
-        rounds, cold_rounds = (12, 60)
+        rounds = 12
+        cold_rounds = 60
     else:
-        rounds, cold_rounds = (60, 400)
+        rounds = 60
+        cold_rounds = 400
     names = patched()
     hot = {}
     cold = {}

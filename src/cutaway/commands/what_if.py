@@ -88,7 +88,10 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(whatif.plain(known, found, worth), indent=1))
         return
     printer = Printer(sys.stdout)
-    lines = whatif.predictions(known, found) if found else whatif.table(known, worth)
+    if found:
+        lines = whatif.predictions(known, found)
+    else:
+        lines = whatif.table(known, worth)
     wrapped = []
     for line in lines:
         wrapped += textwrap.wrap(line, 79) or [""]
@@ -111,7 +114,8 @@ def _predicted(
     second: Second | None,
 ) -> list[Prediction]:
     """A point of a curve that is refused becomes a note, as long as another is predicted."""
-    found, refused = [], []
+    found = []
+    refused = []
     for changes, words in points:
         try:
             found.append(known.predict(changes, " ".join(words), second))

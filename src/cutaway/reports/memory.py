@@ -77,7 +77,10 @@ def limit_of_run(run: Run) -> tuple[int, str]:
 
 
 def _process(process: ProcessMemory) -> dict[str, Any]:
-    grows = process.growth.per_s * HOUR if process.growth.certain else 0.0
+    if process.growth.certain:
+        grows = process.growth.per_s * HOUR
+    else:
+        grows = 0.0
     return {
         "process": process.index,
         "rss": round(process.resident.last),
@@ -89,8 +92,12 @@ def _process(process: ProcessMemory) -> dict[str, Any]:
 
 def _killed(run: Run, found: Memory) -> bool:
     """Whether the kernel killed a process for memory: it counted one more, or somebody was killed at the limit."""
-    before, after = run.trace.about.get("memory"), run.trace.ended
-    counted = before.get("oom_kills") if isinstance(before, dict) else None
+    before = run.trace.about.get("memory")
+    after = run.trace.ended
+    if isinstance(before, dict):
+        counted = before.get("oom_kills")
+    else:
+        counted = None
     told = after.get("oom_kills")
     killed = any(row["exit"] == "signal 9" for row in run.processes())
     if not killed:
@@ -104,7 +111,10 @@ def killed_for_memory(found: Memory, names: Sequence[str]) -> str:
     if not found.killed:
         return ""
     most = max(found.processes, key=lambda row: int(row["peak"]))
-    of = f" of {text.size(found.limit)}" if found.limit else ""
+    if found.limit:
+        of = f" of {text.size(found.limit)}"
+    else:
+        of = ""
     whole = f"the run had {text.size(found.peak)}{of}"
     who = f"{names[most['process']]} {text.size(most['peak'])} of that"
     return f"was killed by the kernel because memory ran out: {whole}, {who}"
@@ -148,14 +158,22 @@ def _grows(row: dict[str, Any], found: Memory, name: str) -> str:
         blame = f"; {text.percent(row['share'])} of it was allocated{blame}"
     else:
         unknown = ". Record with --memory to see at which line"
-        blame = ". No line keeps most of it" if found.lines else unknown
+        if found.lines:
+            blame = ". No line keeps most of it"
+        else:
+            blame = unknown
     return f"MEMORY GROWS: {name} by {hourly} an hour (± {spread}){each}{blame}.{_end(row, found)}"
 
 
 def _at(row: dict[str, Any]) -> str:
     place = text.place(row["file"], row["line"])
-    inside = f" in {row['operation']}" if row["operation"] else ""
-    return f" at {text.shorten(place, 60)}{inside}" if place else ""
+    if row["operation"]:
+        inside = f" in {row['operation']}"
+    else:
+        inside = ""
+    if place:
+        return f" at {text.shorten(place, 60)}{inside}"
+    return ""
 
 
 def _end(row: dict[str, Any], found: Memory) -> str:

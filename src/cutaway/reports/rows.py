@@ -280,7 +280,10 @@ def rollout_rows(run: Run, digest: Digest) -> Rows:
     for row in run.generated():
         known = {key: None if value != value else value for key, value in row.items()}
         ns = row["end_ns"] - row["start_ns"]
-        tail = row["tail_ns"] / row["decoding_ns"] if row["decoding_ns"] else None
+        if row["decoding_ns"]:
+            tail = row["tail_ns"] / row["decoding_ns"]
+        else:
+            tail = None
         rate = row["tokens"] / ns * 1e9
         rows.append({**known, "ns": ns, "tail_share": tail, "rate": rate})
     return sorted(rows, key=lambda row: -int(row["ns"]))

@@ -40,7 +40,10 @@ def blocked_where(e: Evidence) -> str:
     if e.waits_at and e.waits_for.startswith(NATIVE_CODE):
         parts.append(f"in {NATIVE_CODE} called at your {e.waits_at}")
     elif e.waits_for:
-        at = f" at your {e.waits_at}" if e.waits_at else ""
+        if e.waits_at:
+            at = f" at your {e.waits_at}"
+        else:
+            at = ""
         parts.append(f"for {e.waits_for}{at}")
     if parts:
         most = f", most of it {', '.join(parts)}"

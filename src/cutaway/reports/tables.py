@@ -158,7 +158,10 @@ def print_view(
     if left > 0:
         command = f"cutaway show {digest.program.path} --by {by} --json"
         p.print(p.line(f"… {left} more: {command}", "dim"))
-    awaited = rows.awaited_lines(run, digest) if by in WITHOUT_LINES else []
+    if by in WITHOUT_LINES:
+        awaited = rows.awaited_lines(run, digest)
+    else:
+        awaited = []
     if by == "wait":
         about = "what the processes that it waits for do meanwhile, by line"
         _print_below(p, digest, about, awaited)
@@ -166,7 +169,10 @@ def print_view(
         about = "what holds the GIL while it waits for that, by line"
         _print_below(p, digest, about, rows.holder_lines(digest))
     if by in WITHOUT_LINES:
-        then = "wait" if by == "process" and awaited else "line"
+        if by == "process" and awaited:
+            then = "wait"
+        else:
+            then = "line"
         command = f"cutaway show {digest.program.path} --by {then}"
         p.print("", p.line(f"why:  {command}", "dim"))
     if by == "device-memory":

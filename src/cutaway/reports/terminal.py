@@ -158,11 +158,14 @@ class _Scale(NamedTuple):
 def _scale(largest: float) -> _Scale:
     """For times up to this one."""
     if largest >= 20e9:
-        ns, sign = 1e9, "s"
+        ns = 1e9
+        sign = "s"
     elif largest >= 1e6:
-        ns, sign = 1e6, "ms"
+        ns = 1e6
+        sign = "ms"
     else:
-        ns, sign = 1e3, "µs"
+        ns = 1e3
+        sign = "µs"
     return _Scale(ns, sign, digits=1 if largest / ns >= 10 else 2)
 
 
@@ -180,7 +183,10 @@ def _operations(p: Printer, digest: Digest, raw: bool) -> list[RenderableType]:
         found = [column.get(name, 0) / units for column in columns.values()]
         body.append(list(map(scale.write, found)))
     last = [scale.write(sum(column.values()) / units) for column in columns.values()]
-    per = "iter" if digest.pace.unit == "iteration" else digest.pace.unit
+    if digest.pace.unit == "iteration":
+        per = "iter"
+    else:
+        per = digest.pace.unit
     heads = [f"{scale.sign}/{per}", *list(columns)[1:]]
 
     widths = []

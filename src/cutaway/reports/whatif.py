@@ -46,7 +46,9 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
 
 
 def _times(speedup: float) -> str:
-    return f"{speedup:.2f}" if speedup < _MANY_TIMES else "over 100"
+    if speedup < _MANY_TIMES:
+        return f"{speedup:.2f}"
+    return "over 100"
 
 
 def _interval(found: list[Prediction]) -> str:
@@ -77,7 +79,10 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
     lines.append(f"{'':9} {'':40} {'10 % faster':>12} {'free':>8}")
     shown = [row for row in worth if not _is_all(row)]
     for row in shown[:_ROWS]:
-        free = f"{row.free:.2f}x" if row.free < _MANY_TIMES else ">100x"
+        if row.free < _MANY_TIMES:
+            free = f"{row.free:.2f}x"
+        else:
+            free = ">100x"
         lines.append(
             f"{row.kind:9} {row.name[:40]:40} {10 * row.elasticity:>10.1f} % {free:>8}"
         )

@@ -14,8 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 LARGEST = 64 << 20  # bytes unpacked: these files have some hundred kilobytes
-_SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRINGS = 1, 2, 4, 5, 6
-_VARINT, _FIXED64, _BLOB, _FIXED32 = 0, 1, 2, 5
+_SAMPLE_TYPE = 1
+_SAMPLE = 2
+_LOCATION = 4
+_FUNCTION = 5
+_STRINGS = 6
+_VARINT = 0
+_FIXED64 = 1
+_BLOB = 2
+_FIXED32 = 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _DEVICE = re.compile(r"(\d+)\Z")
 
@@ -41,8 +48,9 @@ class _Tables:
 
     def text(self, number: Any) -> str:
         """A string of the file."""
-        known = isinstance(number, int) and number < len(self.strings)
-        return self.strings[number] if known else ""
+        if isinstance(number, int) and number < len(self.strings):
+            return self.strings[number]
+        return ""
 
     def frame(self, location: int) -> tuple[str, str, int]:
         """Function, file and line of a location."""
@@ -63,7 +71,10 @@ def read_profile(data: bytes) -> list[Held]:
             tables.samples.append(value)
         elif number in (_LOCATION, _FUNCTION):
             message = _message(value)
-            kept = tables.locations if number == _LOCATION else tables.functions
+            if number == _LOCATION:
+                kept = tables.locations
+            else:
+                kept = tables.functions
             kept[message.get(1, 0)] = message
     return [_held(tables, sample) for sample in tables.samples]
 
@@ -74,7 +85,10 @@ def _held(tables: _Tables, sample: bytes) -> Held:
     labels: dict[str, str] = {}
     for number, value in _fields(sample):
         if number in (1, 2):
-            found = list(_packed(value)) if isinstance(value, bytes) else [value]
+            if isinstance(value, bytes):
+                found = list(_packed(value))
+            else:
+                found = [value]
             (locations if number == 1 else values).extend(found)
         elif number == 3 and isinstance(value, bytes):
             label = _message(value)
@@ -89,7 +103,9 @@ def _held(tables: _Tables, sample: bytes) -> Held:
 def _device(name: str) -> int:
     """The number at the end of a name such as `cuda:1`; `TFRT_CPU_0` is the CPU."""
     number = _DEVICE.search(name)
-    return -1 if "CPU" in name.upper() or not number else int(number[1])
+    if "CPU" in name.upper() or not number:
+        return -1
+    return int(number[1])
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -106,7 +122,9 @@ def _unpacked(data: bytes) -> bytes:
 
 def _message(data: Any) -> dict[int, Any]:
     """The last value of each field."""
-    return dict(_fields(data)) if isinstance(data, bytes) else {}
+    if isinstance(data, bytes):
+        return dict(_fields(data))
+    return {}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:

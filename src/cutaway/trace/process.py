@@ -72,11 +72,16 @@ class ProcessTrace:
                 self.stop = Stop(entry.get("t") or 0, why)
         self.past: Past | None = read_past(self.folder)
         found = Sources(self.folder, self.past, self.losses, self._block_files)
-        self.files, self.blocks = found.files, found.blocks
-        self.device_sources, self.device_gone = found.device, found.device_gone
+        self.files = found.files
+        self.blocks = found.blocks
+        self.device_sources = found.device
+        self.device_gone = found.device_gone
         self.threads: dict[int, Structured] = found.threads
         stream = self.log.sample_stream
-        self.samples = None if stream is None else self.threads.pop(stream, None)
+        if stream is None:
+            self.samples = None
+        else:
+            self.samples = self.threads.pop(stream, None)
         self.written = dict(self.threads)
         self._pulses = found.follow_pulses()
         self._maps: dict[int, ClockMap] = {}
@@ -107,7 +112,8 @@ class ProcessTrace:
 
     def move_clock(self, shift: int) -> None:
         """Reads everything again with all times moved: this process ran on another host."""
-        self.log, self._log_read = Log(shift=shift), 0
+        self.log = Log(shift=shift)
+        self._log_read = 0
         self.refresh()
 
     def native(self) -> _sweep.Process:
@@ -213,7 +219,10 @@ class ProcessTrace:
 
     def look_at_devices(self) -> _sweep.Devices:
         """What device.bin holds, and a way for the sweep to read it in order, block by block."""
-        past = self.past.devices.state if self.past else NOTHING
+        if self.past:
+            past = self.past.devices.state
+        else:
+            past = NOTHING
         try:
             found = _sweep.look_at_devices(
                 self.native(), as_bytes(self.device_sources), past
@@ -243,11 +252,10 @@ class ProcessTrace:
             part, damaged = self._device_left(sources[sources["clock"] == clock], dtype)
             self.losses.damaged_device_blocks[stream, clock] = damaged
             parts.append(part)
-        out = (
-            parts[0]
-            if len(parts) == 1
-            else np.concatenate([np.zeros(0, dtype), *parts])
-        )
+        if len(parts) == 1:
+            out = parts[0]
+        else:
+            out = np.concatenate([np.zeros(0, dtype), *parts])
         start = np.ascontiguousarray(out["start"])
         if (start[1:] >= start[:-1]).all():
             return out
@@ -283,7 +291,10 @@ class ProcessTrace:
             str(self.folder / "device.bin"), as_bytes(sources)
         )
         part = raw.view(dtype)
-        clock = int(sources["clock"][0]) if len(sources) else Clock.MONOTONIC
+        if len(sources):
+            clock = int(sources["clock"][0])
+        else:
+            clock = Clock.MONOTONIC
         if clock != Clock.MONOTONIC or self.log.shift:
             for column in ("start", "end"):
                 part[column] = self.to_ns(part[column], clock)

@@ -207,7 +207,9 @@ def _call_id(writer: ProcessWriter, process: Recorded, function: int, site: int)
     if match:
         file, line, func = match.groups()
     else:
-        file, line, func = ("", "0", "")
+        file = ""
+        line = "0"
+        func = ""
     number = int(line) if len(line) < 9 else 0
     fn = process.texts[function]
     return writer.call(
