@@ -25,7 +25,7 @@ FORK_SERVER = "multiprocessing.forkserver"
 
 
 def activate() -> None:
-    """Start recording this process, unless it is a helper of some launcher."""
+    """Start recording this process, unless it is a launcher's helper."""
     command = " ".join(sys.orig_argv[1:4])
     if any(word in command for word in HELPERS):
         return
@@ -38,7 +38,7 @@ def activate() -> None:
 
 
 def _start_served(server: int, client: int) -> None:
-    """In a child of the fork server, which is no part of the run: the parent is who started the server."""
+    """In a child of the fork server. The server is not part of the run, so the parent is the process that started it."""
     _start()
     if os.getppid() == server:
         from cutaway import _recorder

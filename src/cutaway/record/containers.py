@@ -1,5 +1,5 @@
 """Large containers of the program that have a limit, looked at now and then while memory grows: how many elements they hold, about
-how many bytes, and how many they may hold. One that is still filling is no leak. No value is kept.
+how many bytes, and how many they may hold. One that is still filling is not a leak. No value is kept.
 
 The recorder calls `note` on the main thread, ever more rarely (`Sampler::look_at_containers`)."""
 
@@ -47,7 +47,7 @@ def note() -> None:
 
 
 def _may_hold(one: Any) -> bool:
-    """An object with attributes; those of types and modules are no state of the training."""
+    """An object with attributes; types and modules do not hold what training keeps."""
     kind = type(one)
     # Not isinstance: it asks the object for its class, and some answer with a warning.
     if kind in CONTAINERS or issubclass(kind, type) or kind.__module__ == "builtins":
@@ -85,7 +85,7 @@ def _about(container: Any, most: int, name: str) -> dict[str, Any]:
 
 
 def _bytes_of(one: Any, left: list[int]) -> int:
-    """About how much memory a value takes with what it holds; arrays and tensors by their size."""
+    """About how much memory a value takes, with its contents; arrays and tensors by their size."""
     left[0] -= 1
     kind = type(one)
     if left[0] < 0 or one is None or issubclass(kind, type):

@@ -1,4 +1,4 @@
-"""What frameworks have on accelerators, while the program runs: looked at twice a second, and less often where a look takes long.
+"""What frameworks have on accelerators, while the program runs: read twice a second, less often if reading is slow.
 
 PyTorch's allocator says what is allocated and what it has reserved on each device that CUDA (or ROCm) has been started on. JAX says
 which buffers are alive, and its own profile which line made them; on the CPU too. Neither framework is started by a look.
@@ -29,13 +29,13 @@ _profiled = 0
 
 
 def install(options: Options) -> None:
-    """Look from the time on at which a framework is imported that may have a device."""
+    """Start once a framework that may use a device has been imported."""
     when_imported("jax", lambda jax: _begin())
     when_imported("torch", _begin_torch)
 
 
 def remove() -> None:
-    """Look a last time, and end."""
+    """Read a last time, and end."""
     global _thread
     if _thread is None:
         return
@@ -80,7 +80,7 @@ def _run() -> None:
 
 
 def _look(last: bool = False) -> None:
-    """Whatever a framework answers must not reach the program."""
+    """Errors of a framework must not reach the program."""
     if not _recorder.active():
         return
     for look in (_look_at_torch, _look_at_jax):
@@ -135,7 +135,7 @@ def _look_at_jax(last: bool) -> None:
 
 
 def _taken_by_jax(jax: Any) -> dict[int, int]:
-    """What JAX's allocator has taken from accelerators; on the CPU it does not say."""
+    """What JAX's allocator has taken from accelerators; on the CPU it does not report that."""
     taken: dict[int, int] = {}
     for device in jax.local_devices():
         stats = device.platform != "cpu" and device.memory_stats()

@@ -17,7 +17,7 @@ _OPTION = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]")
 
 
 def default_name(command: list[str]) -> str:
-    """`train-20261115-212600.cutaway` for `python train.py`; counted on if that exists already.
+    """`train-20261115-212600.cutaway` for `python train.py`; with a number if that exists already.
 
     The script or module behind python or torchrun tells a reader what ran.
     """

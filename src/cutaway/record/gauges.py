@@ -71,7 +71,7 @@ def last(name: str) -> float:
 
 
 def _begins() -> bool:
-    """Whether something records. What was left of an earlier recording of this process is forgotten."""
+    """Whether something records; drops what an earlier recording of this process left."""
     global _folder
     if _recorder.refused or not _recorder.active():
         return False
@@ -90,7 +90,7 @@ def _write_now_and_then() -> None:
 
 
 def write() -> None:
-    """Put what waits into the log."""
+    """Write pending values into the log."""
     global _written_ns
     _written_ns = time.monotonic_ns()
     _log_tokens()
@@ -118,7 +118,7 @@ def _log_tokens() -> None:
 
 
 def _taken() -> list[tuple[str, int, float]]:
-    """What waits, taken away. Another thread may append meanwhile: that stays for the next time."""
+    """Take the pending values. What another thread appends meanwhile stays for the next time."""
     global _waiting
     taken = _waiting
     _waiting = []
@@ -134,7 +134,7 @@ def _log(name: str, values: list[list[Any]]) -> None:
 
 
 def remove() -> None:
-    """The recording ends: nothing of it may stay in memory."""
+    """The recording ends: free what it kept in memory."""
     if _recorder.active():
         write()
     _last.clear()

@@ -26,7 +26,7 @@ _sought: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_imported(name: str, callback: Callback) -> None:
-    """Call `callback(module)` once `name` has been imported: now, if it is already, else right after its import."""
+    """Call `callback(module)` once `name` has been imported: now if it has been, else right after its import."""
     module = sys.modules.get(name)
     being_imported = getattr(getattr(module, "__spec__", None), "_initializing", False)
     if module is not None and not being_imported:
@@ -48,7 +48,7 @@ def when_sought(name: str, callback: Callable[[], None]) -> None:
 def when_sought_load(
     package: str, files: dict[str, str], use: Callable[[Any], None]
 ) -> None:
-    """Import a file of our `package`, and hand it to `use`, as soon as one of the libraries is sought that it is for."""
+    """Import a file of our `package` and hand it to `use`, as soon as the program asks for one of the libraries that it is for."""
 
     @cache
     def load(file: str) -> None:

@@ -1,5 +1,5 @@
-"""How much memory this process may have: the machine's, or less where a control group says so; and how many processes
-the kernel has killed there for want of it."""
+"""How much memory this process may have: the machine's, or less where a control group says so; and how many processes the
+kernel has killed there because it ran out."""
 
 from __future__ import annotations
 

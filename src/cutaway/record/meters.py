@@ -51,7 +51,7 @@ def stop() -> None:
 
 
 def _in_child() -> None:
-    """A forked child has the lock's file but not the thread: it must not keep others from taking over."""
+    """A forked child has the lock's file but not the thread, so it must let others take over."""
     global _thread, _lock
     if _lock is not None:
         os.close(_lock)

@@ -1,4 +1,4 @@
-"""A thread of the recorder's in the program: nothing that it does is recorded."""
+"""A thread of the recorder inside the program: nothing it does is recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cutaway import _recorder
 
 
 class OwnThread(threading.Thread):
-    """Left alone before `threading` itself waits or signals in it for the first time."""
+    """Excluded before `threading` itself waits or signals in it for the first time."""
 
     def _bootstrap(self) -> None:
         _recorder.leave_thread()

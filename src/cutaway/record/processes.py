@@ -62,7 +62,7 @@ def program() -> str:
 
 
 def describe() -> tuple[str, str]:
-    """Name and role of this process, as far as its command line and its launcher tell."""
+    """Name and role of this process, as far as its command line and its launcher show them."""
     words = program()
     if "torchrun" in words or words.startswith("-m torch.distributed"):
         return "torchrun", "launcher"
@@ -77,7 +77,7 @@ def describe() -> tuple[str, str]:
 
 
 def install(options: Options) -> None:
-    """Follow what this process does and whom it starts, and set things right in processes forked from it."""
+    """Follow what this process does and which processes it starts, and correct name and role in forked ones."""
     _recorder.on_first_operation(_first)
     for name in (*cards.packages(), *PACKAGES):
         when_imported(name, _tell_version)

@@ -28,7 +28,7 @@ _options: Options | None = None
 
 
 def start(options: Options) -> bool:
-    """Begin to record this process into the run's folder; False, and a sentence on stderr, if that cannot be.
+    """Begin to record this process into the run's folder; False, and a sentence on stderr, if that fails.
 
     An error in here must never reach the program.
     """

@@ -21,7 +21,7 @@ HOST = "host-"  # begins the names of folders that hold what one host of a run r
 
 
 def place(options: Options) -> str:
-    """The folder this process records into, made if need be."""
+    """The folder this process records into; made if it is missing."""
     local = options.local or (
         scratch(options.folder) if on_network(options.folder) else ""
     )
@@ -77,7 +77,7 @@ def on_network(folder: str, mounts: str = "/proc/self/mounts") -> bool:
 
 
 def start_helper(folder: str, lock_name: str, module: str, *arguments: str) -> None:
-    """Start a helper process, once for each folder: who holds the lock runs. It detaches at once, so the program never sees it
+    """Start a helper process, once for each folder: the one that holds the lock runs. It detaches at once, so the program never sees it
     as a child."""
     import fcntl
 

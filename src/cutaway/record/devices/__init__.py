@@ -1,4 +1,4 @@
-"""Accelerators: which collector looks at them, when it starts, and one sentence when it cannot.
+"""Accelerators: which collector records them, when it starts, and one sentence if it cannot.
 
 Nothing here initialises a device or imports a framework. CUPTI is started by libcuda itself when the program first uses
 CUDA (`CUDA_INJECTION64_PATH`), the OpenCL layer by the OpenCL loader (`OPENCL_LAYERS`), the other routes when the
@@ -22,7 +22,7 @@ _environment: dict[str, str | None] = {}  # what the variables were that we have
 
 
 def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
-    """The variables that make a program traced, whatever it is written in; `present` are those it has."""
+    """The variables that have a program recorded, in any language; `present` are those it has."""
     variables: dict[str, str] = {}
     ours = library.path()
     if ours is None:
@@ -41,7 +41,7 @@ def environment(kind: str, present: dict[str, str]) -> dict[str, str]:
 
 
 def install(options: Options) -> None:
-    """Arrange for device work to be recorded. What cannot be is said in the run's notes, never raised."""
+    """Arrange for device work to be recorded. What cannot be recorded is said in the run's notes, never raised."""
     kind = options.collector
     if library.path() is None:
         _recorder.note(
@@ -112,7 +112,7 @@ def _with_route(route: str, function: str, module: ModuleType) -> None:
 
 
 def _use_kineto(shapes: bool, reason: str = "") -> None:
-    """Take what torch.profiler sees; the reason is that CUPTI belongs to another profiler."""
+    """Take what torch.profiler sees, because CUPTI belongs to another profiler."""
     from cutaway.record.devices import kineto
 
     if reason:
@@ -125,7 +125,7 @@ def _use_kineto(shapes: bool, reason: str = "") -> None:
 
 
 def _names(folder: str) -> list[str]:
-    """What a folder holds; nothing if it is not there. Not by pathlib: importing it is felt at every start."""
+    """What a folder holds; nothing if it is missing. Without pathlib: importing it would slow every start."""
     try:
         return os.listdir(folder)
     except OSError:

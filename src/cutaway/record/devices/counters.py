@@ -22,7 +22,7 @@ _thread: threading.Thread | None = None
 
 
 def start(folder: str, interval_s: float) -> None:
-    """Sample from the time on at which the program uses CUDA."""
+    """Sample once the program uses CUDA."""
     global _thread
     if _thread is None:
         _stopping.clear()

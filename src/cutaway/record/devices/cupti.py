@@ -36,7 +36,7 @@ _paused = False
 
 
 def _note(sentence: str) -> None:
-    """Looked up late: a free-threaded Python has no recorder."""
+    """Imported late: a free-threaded Python has no recorder."""
     _recorder.note(sentence)
 
 
@@ -44,7 +44,7 @@ _fall_back: Callable[[str], None] = _note
 
 
 def driver_present() -> bool:
-    """Whether an NVIDIA driver is there, found out without waking it."""
+    """Whether there is an NVIDIA driver; does not load it."""
     return any(
         os.path.exists(p)
         for p in ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
@@ -86,7 +86,7 @@ def wheel_library() -> Path | None:
 
 
 def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
-    """Start now if CUDA is in use in this process already; otherwise libcuda will, and we watch how it went."""
+    """Start now if this process uses CUDA already; otherwise libcuda will, and we check whether it did."""
     global _watcher, _fall_back
     _fall_back = fall_back
     foreign = os.environ.get(INJECTION, "")
@@ -101,7 +101,7 @@ def start(demanded: bool, fall_back: Callable[[str], None]) -> None:
 
 
 def _watch() -> None:
-    """Wait until libcuda has started the collector; if CUPTI belongs to someone else, change the route."""
+    """Wait until libcuda has started the collector; if CUPTI belongs to another profiler, use another way."""
     while not _stopping.wait(_WATCH_SECONDS):
         code = state()
         if code == OTHER_CLIENT:
@@ -192,8 +192,8 @@ def hand_over(
     again: str = "",
     note: str = "",
 ) -> None:
-    """Stand around the two functions that start and stop a profiler, until `hooks.restore`. `again` is a module that has names
-    of its own for them."""
+    """Wrap the two functions that start and stop a profiler, until `hooks.restore`. `again` is a module that imported
+    them by name."""
     start, stop = (getattr(profiler, name) for name in names)
 
     def start_alone(*arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the routes written in Python find: API calls, device work, operators with their shapes. Imported once there is some."""
+"""What the collectors written in Python find: API calls, device work, operators with their shapes. Imported when there is any."""
 
 from __future__ import annotations
 

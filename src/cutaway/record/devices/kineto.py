@@ -53,8 +53,8 @@ def stop() -> None:
 
 
 def watch_program(profiler: Any) -> None:
-    """Around the two methods through which every use of torch.profiler by the program goes: CUPTI makes way before it starts;
-    after, it is taken back, and so are the events."""
+    """Wrap the two methods that every use of torch.profiler goes through: CUPTI is released before it starts; afterwards
+    we take it back, and the events with it."""
     profile = profiler.profile
     prepare = profile._prepare_trace
     leave = profile.__exit__
@@ -91,7 +91,7 @@ def watch_program(profiler: Any) -> None:
 
 
 def _shielded(action: Callable[[], None]) -> None:
-    """Whatever goes wrong with our part must not reach the program."""
+    """Errors of ours must not reach the program."""
     try:
         action()
     except Exception as error:
@@ -101,7 +101,7 @@ def _shielded(action: Callable[[], None]) -> None:
 
 
 def _open_windows(with_shapes: bool, torch: Any) -> None:
-    """In PyTorch's own profiler of operators, because torch.profiler would import the compiler, which takes seconds."""
+    """Through PyTorch's internal profiler, because torch.profiler would import the compiler, which takes seconds."""
 
     def begin() -> Any:
         device = _device(torch)
@@ -168,7 +168,7 @@ def take(results: Any) -> tuple[list[Api], list[Work]]:
 
 
 def _details(event: Any) -> dict[str, Any]:
-    """What Kineto knows of a piece of work besides; older versions do not tell it in process."""
+    """What else Kineto knows of a piece of work; older versions do not offer it inside the process."""
     if hasattr(event, "metadata_json"):
         text = event.metadata_json()
     else:
@@ -193,7 +193,7 @@ def _details(event: Any) -> dict[str, Any]:
 
 
 def activity(event: Any) -> str:
-    """Kineto's word for what an event is. Older PyTorch (2.6) keeps it to itself: then by the event's device and name."""
+    """Kineto's word for what an event is. Older PyTorch (2.6) does not offer it: then by the event's device and name."""
     if hasattr(event, "activity_type"):
         return str(event.activity_type()).lower()
     name = event.name()

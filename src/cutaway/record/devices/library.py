@@ -22,7 +22,7 @@ _API, _DEVICE = (
 
 
 def path() -> str | None:
-    """Where the library lies; None in an installation without it."""
+    """Path of the library; None in an installation without it."""
     for folder in (*cutaway.__path__, os.path.dirname(str(_recorder.__file__))):
         found = f"{folder}/libcutaway_devices.so"
         if os.path.isfile(found):
@@ -68,7 +68,7 @@ def load() -> ctypes.CDLL | None:
 
 
 def in_use() -> ctypes.CDLL | None:
-    """The library if it is in this process, put there by us, by libcuda or by an OpenCL loader; otherwise loads nothing."""
+    """The library, if we, libcuda or an OpenCL loader have loaded it into this process; loads nothing itself."""
     if load.cache_info().currsize or "libcutaway_devices.so" in mapped():
         return load()
     return None

@@ -129,7 +129,7 @@ def patch_module(
 
 
 def patch_methods(cls: type, prefix: str, layer: str) -> int:
-    """Record the native methods and slots of a type. Properties are left out: they read, they do not work."""
+    """Record the native methods and slots of a type. Properties are left out: they only read."""
     found = [(name, value) for name, value in methods(cls) if name not in _PLUMBING]
     count = sum(
         _recorder.patch(value, f"{prefix}.{name}", layer) for name, value in found
@@ -145,7 +145,7 @@ def methods(cls: Any) -> Iterator[tuple[str, Any]]:
 
 
 def callbacks_given(functions: tuple[Any, ...], _: object) -> None:
-    """A native function was given these to call: they are Python again."""
+    """Callbacks that a native function was given: inside them is Python again."""
     for function in functions:
         _recorder.patch_callback(function)
 

@@ -46,7 +46,7 @@ def _box2d_proxies(module: ModuleType) -> None:
 
 
 def _envpool_families(module: ModuleType) -> None:
-    """Families that are not in the table, but were imported together with the package."""
+    """Families that are not in the table, but came in with the package."""
     for name, family in list(sys.modules.items()):
         if (
             name.startswith("envpool.")

@@ -62,7 +62,7 @@ def _apply(home: str, module: Any) -> None:
 
 
 def _kills(arguments: tuple[Any, ...], _: Any) -> None:
-    """A program that ends its own workers with SIGKILL as it leaves has not lost them."""
+    """A program that kills its own workers with SIGKILL when it ends has not lost them."""
     pid, number = arguments
     if number and pid > 0 and pid != os.getpid():
         told = f'"pid":{int(pid)},"signal":{int(number)},"t":{time.monotonic_ns()}'
@@ -70,7 +70,7 @@ def _kills(arguments: tuple[Any, ...], _: Any) -> None:
 
 
 def _natives(table: Any, home: str, module: Any) -> Iterator[tuple[str, str, Any, str]]:
-    """The rows of a table about a module, without what this Python lacks."""
+    """The rows of a table about a module that exist in this Python."""
     for _, kind, names, on in (row for row in table if row[0] == home):
         owner: Any = getattr(module, kind, None) if kind else module
         if kind == "poll":
