@@ -74,7 +74,7 @@ def examine(host: Host, processes: int = 1) -> list[Finding]:
 
 
 def check_python() -> Finding:
-    """Which Python; layers are told apart in CPython's own structures."""
+    """Which Python; the recorder reads CPython's own structures."""
     version = sys.version.split()[0]
     if sys.implementation.name != "cpython":
         text = f"{sys.implementation.name} {version}"

@@ -72,7 +72,7 @@ def device_refused(run: Run) -> Table:
 
 
 def _counted(index: int, log: Log) -> Iterator[tuple[Any, ...]]:
-    """Rows of allocators that told every event."""
+    """Rows of allocators that reported every event."""
     found = list(_rows(log, "device_memory", _ROW))
     found += [[*row, 0, 0] for row in _rows(log, "device_memory", _SHORT_ROW)]
     for device, name, peak, reserved, kept, count, held, frame in found:

@@ -107,7 +107,7 @@ def ratio(a: Estimate, b: Estimate, floor: float = 0.0) -> Estimate:
 
 
 def _floor(a: Group, b: Group) -> float:
-    """One run of each: what the machine alone may change. More runs tell by themselves."""
+    """One run of each: what the machine alone may change. Several runs show it themselves."""
     if a.runs > 1 or b.runs > 1:
         return 0.0
     return max(a.floor, b.floor)

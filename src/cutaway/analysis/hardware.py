@@ -63,7 +63,7 @@ def measure(values: Values, name: str) -> float:
 
 
 def _percent(name: str, *counters: str) -> Formula:
-    """A measure that the tool tells itself, in percent; several counters are added up."""
+    """A measure that the tool itself reports, in percent; several counters are added up."""
     return Formula(
         name,
         counters,
@@ -100,8 +100,7 @@ def _amd_flops(values: Values) -> float:
 
 
 def _amd_bytes(prefix: str) -> Callable[[Values], float]:
-    """Requests have 32 or 64 bytes, or 128 where `TCC_BUBBLE` counts them. On gfx950 (MI350) reads have other sizes, which the
-    counters do not tell: unknown."""
+    """Requests have 32 or 64 bytes, or 128 where `TCC_BUBBLE` counts them. On gfx950 (MI350) reads have other sizes, which the counters do not report: unknown."""
 
     def compute(values: Values) -> float:
         if _ONLY_GFX950 in values:

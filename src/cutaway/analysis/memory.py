@@ -259,7 +259,7 @@ class ProcessMemory:
 
     @cached_property
     def _operations(self) -> dict[int, Counter[str]]:
-        """The operations in which a frame, or one called from it, was sampled: they name allocations that nobody else did."""
+        """The operations in which a frame, or one called from it, was sampled: they name allocations that have no other name."""
         out: defaultdict[int, Counter[str]] = defaultdict(Counter)
         names = self.run.swept.names
         rows = self.run.swept.samples

@@ -1,4 +1,4 @@
-"""Processes and threads of a run, and what their logs tell: meters, losses, how recordings ended, tokens."""
+"""Processes and threads of a run, and what their logs say: meters, losses, how recordings ended, tokens."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Curve:
     value: NDArray[np.float64]
 
     def within(self, first: int, end: int) -> Curve:
-        """The same between two moments; what held at the first stands there."""
+        """The same between two moments; the value that held at the first one begins there."""
         before = int(np.searchsorted(self.at, first, "right")) - 1
         after = int(np.searchsorted(self.at, end, "left"))
         kept = slice(max(0, before), after)
@@ -266,7 +266,7 @@ def _points(run: Run) -> list[dict[str, list[tuple[int, float]]]]:
 
 
 def _from_zero(name: str, points: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """What is counted begins with none."""
+    """A counter begins at zero."""
     if name in _COUNTED:
         return [(0, 0.0), *points]
     return points

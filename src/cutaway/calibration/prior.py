@@ -118,7 +118,7 @@ def cached() -> Prior | None:
 def ensure(
     tell: Callable[[str], None], quick: bool = True, again: bool = False
 ) -> Prior:
-    """The prior; `tell` is given one line when it has to be measured. Never fails: without a result the fallback serves, and a
+    """The prior; `tell` gets one line to show if it has to be measured. Never fails: without a result the fallback serves, and a
     cache that cannot be written does not matter."""
     found = None if again else cached()
     if found is not None:

@@ -70,7 +70,7 @@ def _shown(part: dict[str, Any], loop: Place | None) -> Place:
 
 
 def _key(place: Place, part: dict[str, Any]) -> tuple[str, ...]:
-    """Equal keys become one row. A comprehension is a function of its own, but not a line of its own."""
+    """Equal keys become one row. A comprehension is a function, but not a line of its own."""
     function, file, line = place
     if not file:
         return ("", part["native"])

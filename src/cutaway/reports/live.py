@@ -232,7 +232,7 @@ class LiveProcess:
 
 
 def _forget_read(log: Log) -> None:
-    """What a log says of long ago is not asked for again, and reading on must not take longer and longer."""
+    """Forgets what a log says of long ago, so that reading on does not take longer and longer."""
     del log.samples[: -20 * WINDOW_S]
     newest = max((anchor.mono for anchor in log.anchors), default=0)
     since = newest - ANCHORS_S * 1_000_000_000

@@ -145,7 +145,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def shorten(path: str, width: int) -> str:
-    """The end of a path, which tells more than its beginning.
+    """The end of a path, which says more than its beginning.
 
     >>> shorten("/a/very/long/path/train.py", 14)
     '…path/train.py'

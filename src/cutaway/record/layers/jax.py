@@ -69,7 +69,7 @@ def shown(made: Any) -> str:
 
 
 def _mapped(function: Any) -> str:
-    """The user's function inside the one that `jax.pmap` jits; None for others."""
+    """What a function that `jax.pmap` jits is called, by the user's function inside it; empty for others."""
     inner: Any = getattr(function, "__wrapped__", None)
     users: Any = getattr(inner, "__self__", None)
     if type(users).__name__ == "WrappedFun":  # JAX 0.8

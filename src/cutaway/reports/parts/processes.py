@@ -69,7 +69,7 @@ def _ended(row: dict[str, Any], parent: dict[str, Any], killed: frozenset[int]) 
 
 
 def waits(steady: Run, everyone: tuple[Process, ...]) -> tuple[Wait, ...]:
-    """Of the threads that carry operations: nobody cares what an idle helper thread waits for."""
+    """Of the threads that carry operations: what an idle helper thread waits for does not matter."""
     names = [str(name) for name in steady.threads()["name"]]
     table = steady.waits()
     table = table.where(steady.swept.summary_threads[table["thread"].astype(int)])
