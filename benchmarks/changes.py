@@ -204,9 +204,9 @@ CHANGES = (
         "assert import_files([scratch / 'x'], scratch / 'o.cutaway') == ['mine']",
         edits=(
             (
-                "trace/imports/source.py",
-                '    if head.startswith(b"NVR\\0"):\n',
-                '    if head.startswith(b"MINE"):\n        return "mine"\n',
+                "trace/imports/formats.py",
+                '    Format("rocpd", ',
+                '    Format("mine", "a file of mine", lambda _, head: head.startswith(b"MINE")),\n',
             ),
         ),
         files=(

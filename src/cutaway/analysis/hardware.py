@@ -100,7 +100,8 @@ def _amd_flops(values: Values) -> float:
 
 
 def _amd_bytes(prefix: str) -> Callable[[Values], float]:
-    """Requests have 32 or 64 bytes, or 128 where `TCC_BUBBLE` counts them. On gfx950 (MI350) reads have other sizes, which the counters do not report: unknown."""
+    """Requests have 32 or 64 bytes, or 128 where `TCC_BUBBLE` counts them. On gfx950 (MI350) reads have other sizes, which
+    the counters do not report: unknown."""
 
     def compute(values: Values) -> float:
         if _ONLY_GFX950 in values:
