@@ -271,7 +271,7 @@ def losses(run: Run) -> dict[str, int]:
         "missing segments": sum(lost.missing_segments for lost in own),
         "log lines": sum(lost.bad_lines for lost in own),
         "records out of order": int(threads["disordered"].sum()),
-        "records with an impossible time": int(threads["implausible"].sum()),
+        "records of no time": int(threads["implausible"].sum()),
         "late device records": sum(lost.late_device_records for lost in own),
     }
 
