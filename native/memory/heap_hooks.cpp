@@ -27,14 +27,15 @@ namespace cutaway {
 namespace {
 
 // The bytes are counted first, so that the usual call ends in a jump to malloc.
-void* our_malloc(size_t n) {
-  if (__builtin_expect(heap_thread.left >= static_cast<int64_t>(n), 1)) {
-    heap_thread.left -= static_cast<int64_t>(n);
-    return malloc(n);
-  }
+__attribute__((cold, noinline)) void* malloc_at_a_point(size_t n) {
   void* p = malloc(n);
-  allocated(p, n);
+  count_down(p, n, kMallocated);
   return p;
+}
+
+void* our_malloc(size_t n) {
+  if (__builtin_expect((heap_thread.left -= static_cast<int64_t>(n)) >= 0, 1)) return malloc(n);
+  return malloc_at_a_point(n);
 }
 
 void our_free(void* p) {
