@@ -81,11 +81,22 @@ def more_environments(e: Evidence, count: int) -> str:
     """How to step environments in `count` processes."""
     if known := setting(e, "workers"):
         return known.format(n=count)
-    if has(e, "gymnasium"):
+    if _is_gymnasium(e, 0, 29):
         return (
             f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
         )
+    if has(e, "gymnasium", "gym"):
+        package = "gymnasium" if has(e, "gymnasium") else "gym"
+        return f"use {package}.vector.AsyncVectorEnv with {count} environments"
     return f"step the environments in {count} processes"
+
+
+def _is_gymnasium(e: Evidence, *least: int) -> bool:
+    """Whether environments are gymnasium's, of this version or later; one without a version is new."""
+    if not has(e, "gymnasium"):
+        return False
+    numbers = e.versions.get("gymnasium", "").split(".")[:2]
+    return not all(map(str.isdigit, numbers)) or tuple(map(int, numbers)) >= least
 
 
 def fewer_at_once(e: Evidence) -> str:
@@ -126,9 +137,12 @@ def parallel_simulation(e: Evidence) -> str:
 
 def faster_steps(e: Evidence) -> str:
     """A simulator of your own has no other mode, and no EnvPool."""
-    if has(e, "gymnasium", "gym", "envpool"):
+    vectorised = "use a natively vectorised simulator"
+    if _is_gymnasium(e, 1, 0):
         mode = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point")'
-        return f"use a natively vectorised simulator ({mode} or EnvPool)"
+        return f"{vectorised} ({mode} or EnvPool)"
+    if has(e, "gymnasium", "gym", "envpool"):
+        return f"{vectorised} (EnvPool)"
     compiled = "numba"
     if has(e, "torch"):
         compiled = "torch.compile"
@@ -202,7 +216,7 @@ def larger_inference(e: Evidence) -> str:
         return known
     compiled = ", or torch.compile the policy" if has(e, "torch") else ""
     where = ""
-    if has(e, "gymnasium"):
+    if _is_gymnasium(e, 0, 29):
         where = " (gymnasium.make_vec(..., num_envs=))"
     return f"step more environments for each policy call{where}{compiled}"
 

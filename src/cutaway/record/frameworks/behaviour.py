@@ -158,7 +158,7 @@ def _consider_agent(cls: type) -> None:
         _decide(cls, name, None, "inference")
         _log(cls, name, "inference", Evidence(0, "it chooses an action"))
     for name in learns:
-        _decide(cls, name, None, "backpropagation")
+        _decide(cls, name, None, "backpropagation", update=True)
         _log(cls, name, "backpropagation", Evidence(0, "it learns from a reward"))
 
 
