@@ -224,6 +224,8 @@ def larger_inference(e: Evidence) -> str:
 def cheaper_update(e: Evidence) -> str:
     """What to do about the update. Larger minibatches help only where an algorithm passes over a rollout and calls are so short
     that their number counts."""
+    if e.family == OFF_POLICY and _offline(e):
+        return f"use a smaller network or batch{_compiled(e)}"
     if e.family == OFF_POLICY:
         return (
             setting(e, "rarer")
@@ -242,6 +244,12 @@ def cheaper_update(e: Evidence) -> str:
             or f"make fewer passes over each rollout, or use a smaller network{_compiled(e)}"
         )
     return setting(e, "update") or _fewer_calls(e)
+
+
+def _offline(e: Evidence) -> bool:
+    """It draws batches and nothing steps an environment but evaluation: no step asks for an update."""
+    alone = e.processes == 1 and not e.blocked
+    return alone and "replay" in e.operation and "simulation" not in e.operation
 
 
 def cheaper_update_gain(e: Evidence) -> float:
