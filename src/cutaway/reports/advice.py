@@ -325,7 +325,7 @@ def _fewer_calls(e: Evidence) -> str:
     if has(e, "tensorflow"):
         return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
     if has(e, "torch"):
-        return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"
+        return "use fewer, larger minibatches, torch.compile the loss, and fused=True in Adam, AdamW or SGD"
     return "use fewer, larger minibatches, and compile the update"
 
 
