@@ -229,3 +229,16 @@ def test_only_gymnasium_has_num_envs():
     for libraries, named in (({"gymnasium", "torch"}, True), ({"torch"}, False)):
         said = judge(replace(CASES["inference-bound"], libraries=frozenset(libraries)))
         assert ("num_envs=" in said.advice) == named
+
+
+def test_offline_training_is_not_told_to_update_less_often_for_each_step():
+    case = replace(
+        CASES["backpropagation-bound"],
+        family="off-policy",
+        libraries=frozenset({"torch"}),
+        operation={"backpropagation": 0.9, "replay": 0.1},
+    )
+    assert "for each step" not in judge(case).advice
+    assert "smaller network or batch" in judge(case).advice
+    several = judge(replace(case, processes=3))  # one of them may simulate
+    assert "fewer updates" in several.advice
