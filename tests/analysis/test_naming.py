@@ -42,12 +42,12 @@ CALLS = {
     "t": "jax.jit(step)",
     "m": "jax.jit(act)",
     "p": "mujoco.mj_step",
-    "l": "ale_py.ALEInterface.loadROM",
+    "z": "ale_py.ALEInterface.loadROM",
     "w": "os.read",
     "v": "jax.ArrayImpl._value",
     "l": "jax.jit(collect)",
 }
-LAYERS = {"p": "simulator", "l": "simulator", "w": "wait"}
+LAYERS = {"p": "simulator", "z": "simulator", "w": "wait"}
 
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
@@ -139,7 +139,7 @@ def named(path: Path, loop: str) -> str:
         ),  # what is stored first is replay
         ("S.R.r.S", "inference:3 replay:2 simulation:2"),  # a random action is one, too
         # Loading a world steps nothing.
-        ("l.nSn.S", "-:2 inference:3 simulation:2"),
+        ("z.nSn.S", "-:2 inference:3 simulation:2"),
         # Where a memory stores the step, assignments behind that are something else: noise in the weights, say.
         ("SR..s.n.S", "inference:6 replay:1 simulation:2"),
         # Some programs choose an action, update, and then take it. The first time, nobody knows.
