@@ -8,7 +8,7 @@ its caller, whatever that is.
 
 from __future__ import annotations
 
-from benchmarks.naming import many_processes, strangers
+from benchmarks.naming import many_processes, strangers, torch_scripts
 
 Table = dict[str, str | None]
 
@@ -23,6 +23,7 @@ COMPILING: Table = {
 TABLES: dict[str, Table] = (
     strangers.TABLES
     | many_processes.TABLES
+    | torch_scripts.TABLES
     | {
         "rsl_rl": {
             "rsl_rl/algorithms/ppo.py:act": "inference",

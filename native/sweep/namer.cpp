@@ -105,7 +105,7 @@ uint64_t Namer::frontier() const {
 void Namer::load_own(Loader& from) {
   members(from);
   from.require(anchor_ <= Anchor::kEvaluation && left_ <= Anchor::kEvaluation);
-  for (const Place& place : {acts_, learns_, stored_, gave_, synced_, awaited_, settles_})
+  for (const Place& place : {acts_, learns_, batch_, stored_, gave_, synced_, awaited_, settles_})
     from.require(!place || place.at <= stretch_.size());
 }
 
@@ -174,7 +174,8 @@ void Namer::take_call(const Event& e) {
   if ((hint & kAwaitsHint) && whole) await(e);
   stretch_.push_back(e);
   if (hint & kAwaitsHint) awaited_ = here(e.end);
-  if ((hint & kStoresHint) && whole && !acts_ && !learns_) stored_ = here(e.end);
+  const bool before = !acts_ && !learns_ && !remembered_;
+  if ((hint & kStoresHint) && whole && before) stored_ = here(e.end);
   if (stretch_.size() <= kLongest) return;
   end_stretch(Anchor::kBreaks, false, e.end);
   start_stretch(Anchor::kBreaks, false, e.end);
@@ -212,6 +213,7 @@ void Namer::take_mark(const Event& e) {
   if ((is_mark(e, kNetworkBegins) || is_mark(e, kRandom)) && !acts_) acts_ = here(e.time);
   if ((is_mark(e, kBatch) || (is_mark(e, kNetworkBegins) && e.value)) && !learns_)
     learns_ = here(e.time);
+  if (is_mark(e, kBatch) && !batch_) batch_ = here(e.time);
   networks_ += is_mark(e, kNetworkBegins) && !learns_;
   if (is_mark(e, kLogBegins) || is_mark(e, kLogEnds)) noting_ = is_mark(e, kLogBegins);
   stretch_.push_back(e);
@@ -254,7 +256,10 @@ void Namer::take_inside(const Event& e) {
   if (kind == kOpExit) forget(id_of(e.tag));
   stretch_.push_back(e);
   if (!open_.empty()) return;
-  if (id_of(e.tag) == facts_->replay && !acts_ && !learns_) stored_ = here(e.time);
+  if (id_of(e.tag) == facts_->replay && !acts_ && !learns_) {
+    stored_ = here(e.time);
+    remembered_ = true;
+  }
   if (id_of(e.tag) == facts_->sync && !acts_) synced_ = here(e.time);
 }
 
@@ -319,9 +324,9 @@ void Namer::start_stretch(Anchor left, bool annotated, uint64_t time) {
   left_end_ = time;
   left_name_ = left == Anchor::kUpdate ? anchor_name_ : 0;
   anchor_call_ = anchor_depth_ = 0;
-  acts_ = learns_ = stored_ = gave_ = synced_ = awaited_ = settles_ = Place();
+  acts_ = learns_ = batch_ = stored_ = gave_ = synced_ = awaited_ = settles_ = Place();
   networks_ = 0;
-  waited_ = in_anchor_ = false;
+  waited_ = remembered_ = in_anchor_ = false;
 }
 
 }  // namespace cutaway

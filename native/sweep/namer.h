@@ -87,6 +87,7 @@ class Namer final : public Relay {
   void divide(Anchor right);
   void divide_before_step(Place start);
   void divide_before_update(Place start);
+  void divide_between_step_and_update(Place start);
   void part(Place from, uint32_t name, Why why);
   void emit_stretch(Anchor right, uint64_t time);
   void begin_part(const Part* part);
@@ -113,6 +114,7 @@ class Namer final : public Relay {
       stepped_);
     a(stretch_, left_, left_annotated_, left_end_, left_name_, acts_, learns_, stored_, synced_,
       awaited_, waited_);
+    a(batch_, chosen_, chooses_early_, remembered_);
     a(launched_, steps_compute_, networks_compute_, settles_, settled_, networks_, calls_);
     a(logging_, gave_, noting_, rollouts_compute_);
   }
@@ -132,16 +134,21 @@ class Namer final : public Relay {
   // Ever: a network or random action before a step, or a whole environment stepped, not only its
   // physics.
   bool acted_ = false, stepped_ = false;
+  // An action was chosen between the last step and the update behind it. The step behind an update
+  // took such an action, and no later one: so does this program.
+  bool chosen_ = false, chooses_early_ = false;
 
   std::vector<Event> stretch_;
   Anchor left_ = Anchor::kEnds;
   bool left_annotated_ = false;
   uint64_t left_end_ = 0;
-  uint32_t left_name_ = 0;  // of an update: backpropagation or a whole program
-  Place acts_;              // the first network or random action
-  Place learns_;            // the first batch or network that records gradients
-  uint32_t networks_ = 0;   // calls without gradients before that
-  Place stored_;            // behind the last storing before any of these
+  uint32_t left_name_ = 0;   // of an update: backpropagation or a whole program
+  Place acts_;               // the first network or random action
+  Place learns_;             // the first batch or network that records gradients
+  Place batch_;              // the first batch
+  uint32_t networks_ = 0;    // calls without gradients before that
+  Place stored_;             // behind the last storing before any of these
+  bool remembered_ = false;  // by a replay memory: assignments behind that store something else
   Place gave_;     // behind the last hand-over to another thread or process before any of these
   Place synced_;   // behind the last hand-over of weights before any of these
   Place awaited_;  // behind the last wait for a result

@@ -13,8 +13,10 @@ void Namer::end_stretch(Anchor right, bool annotated, uint64_t time) {
   emit_stretch(right, time);
   stretch_.clear();
   waits_at_ = SIZE_MAX;
-  acts_ = learns_ = stored_ = gave_ = synced_ = awaited_ = settles_ = Place();  // were places in it
+  acts_ = learns_ = batch_ = stored_ = gave_ = synced_ = awaited_ = settles_ =
+      Place();  // were places in it
   networks_ = 0;
+  remembered_ = false;
 }
 
 void Namer::part(Place from, uint32_t name, Why why) {
@@ -52,6 +54,8 @@ void Namer::divide(Anchor right) {
 
 // What a step leads to is the next action, but for what is stored first.
 void Namer::divide_before_step(Place start) {
+  if (left_ == Anchor::kUpdate) chooses_early_ = chosen_ && !acts_;
+  chosen_ = false;
   if (left_ == Anchor::kStep && (acts_ || (acted_ && !waited_)))
     part(stored_ ? stored_ : start, facts_->inference, kLeadsToStep);
   else if (acts_ && left_ != Anchor::kEnds)  // nobody acts before the first reset
@@ -63,8 +67,7 @@ void Namer::divide_before_step(Place start) {
 }
 
 void Namer::divide_before_update(Place start) {
-  if (left_ == Anchor::kStep)
-    return part(stored_ ? stored_ : start, facts_->backpropagation, kLeadsToUpdate);
+  if (left_ == Anchor::kStep) return divide_between_step_and_update(start);
   if (left_ == Anchor::kUpdate && networks_ > kMostTargets && !stepped_) {
     parts_.clear();
     part(start, left_name_, kAfterUpdate);
@@ -76,6 +79,16 @@ void Namer::divide_before_update(Place start) {
   if (left_ == Anchor::kUpdate && !waits_for_data) return;
   if (waits_for_data) parts_.clear();
   if (learns_) part(learns_, facts_->backpropagation, kLeadsToUpdate);
+}
+
+// Some programs choose the next action before they update, and take it afterwards. It is chosen
+// before a batch is drawn.
+void Namer::divide_between_step_and_update(Place start) {
+  const Place from = stored_ ? stored_ : start;
+  chosen_ = acts_ && batch_ && acts_.at < batch_.at;
+  if (!chosen_ || !chooses_early_) return part(from, facts_->backpropagation, kLeadsToUpdate);
+  part(from, facts_->inference, kLeadsToStep);
+  part(batch_, facts_->backpropagation, kLeadsToUpdate);
 }
 
 // Time in which the thread waits has no name, whatever it leads to: the part around it is left for

@@ -42,11 +42,12 @@ CALLS = {
     "t": "jax.jit(step)",
     "m": "jax.jit(act)",
     "p": "mujoco.mj_step",
+    "z": "ale_py.ALEInterface.loadROM",
     "w": "os.read",
     "v": "jax.ArrayImpl._value",
     "l": "jax.jit(collect)",
 }
-LAYERS = {"p": "simulator", "w": "wait"}
+LAYERS = {"p": "simulator", "z": "simulator", "w": "wait"}
 
 
 def write(path: Path, loop: str, unit: int = 1000) -> Path:
@@ -137,6 +138,20 @@ def named(path: Path, loop: str) -> str:
             "inference:4 replay:2 simulation:2",
         ),  # what is stored first is replay
         ("S.R.r.S", "inference:3 replay:2 simulation:2"),  # a random action is one, too
+        # Loading a world steps nothing.
+        ("z.nSn.S", "-:2 inference:3 simulation:2"),
+        # Where a memory stores the step, assignments behind that are something else: noise in the weights, say.
+        ("SR..s.n.S", "inference:6 replay:1 simulation:2"),
+        # Some programs choose an action, update, and then take it. The first time, nobody knows.
+        (
+            "SR.n.bRB.SR.n.bRB.SR.n.bRB.S",
+            "backpropagation:9 inference:6 replay:6 simulation:4",
+        ),
+        # Here the network before the batch prepares it: another one acts behind the update.
+        (
+            "SR.n.bRB.nSR.n.bRB.nS",
+            "backpropagation:10 inference:2 replay:4 simulation:3",
+        ),
         # Advantages and the loss lead to the update.
         (
             "S.s.n..B.B",

@@ -128,3 +128,64 @@ def test_a_metaclass_with_a_hash_of_its_own_is_not_asked(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert notes(tmp_path / "run.cutaway") == []
+
+
+def test_a_memory_that_sets_priorities_does_so_as_replay(tmp_path: Path) -> None:
+    text = """
+    class Memory:
+        def push(self, one): ...
+        def sample(self, n): return list(range(n)), list(range(n))
+        def update_priorities(self, numbers, errors): return sum(x * x for x in range(1000))
+
+    memory = Memory()
+    for _ in range(30):
+        memory.push(1)
+        memory.sample(32)
+        memory.update_priorities([1], [2.0])
+    """
+    script(tmp_path, text)
+    record(tmp_path, "train.py")
+    rows = cutaway.open(tmp_path / "run.cutaway").operations()
+    assert {row["operation"]: row["count"] for row in rows}["replay"] == 30 * 3
+
+
+TABULAR = """
+    import gymnasium as gym
+    from gymnasium import spaces
+
+    class Coin(gym.Env):
+        observation_space = action_space = spaces.Discrete(2)
+        def reset(self, seed=None, options=None): return 0, {}
+        def step(self, action): return 0, 1.0, False, False, {}
+
+    class Table:
+        def __init__(self): self.values = [0.0, 0.0]
+        def get_action(self, state): return int(self.values[1] > self.values[0])
+        def update(self, state, action, reward, next_state):
+            for _ in range(200): self.values[action] += 0.01 * (reward - self.values[action])
+
+    class Meter:
+        def get_action(self): return 0
+        def update(self, reward): ...
+
+    env, agent, meter = Coin(), Table(), Meter()
+    state, _ = env.reset()
+    for _ in range(40):
+        action = agent.get_action(state)
+        new, reward, *_ = env.step(action)
+        agent.update(state, action, reward, new)
+        meter.update(reward)
+        state = new
+"""
+
+
+def test_an_agent_without_a_network_chooses_and_learns(tmp_path: Path) -> None:
+    script(tmp_path, TABULAR)
+    record(tmp_path, "train.py")
+    assert decided(tmp_path / "run.cutaway") == {
+        "train.Table.get_action": "inference",
+        "train.Table.update": "backpropagation",
+    }
+    rows = cutaway.open(tmp_path / "run.cutaway").operations()
+    counts = {row["operation"]: row["count"] for row in rows}
+    assert counts["backpropagation"] == counts["inference"] == 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,3 +46,19 @@ def test_an_update_for_each_step_is_not_one_by_one() -> None:
 
 def test_without_updates_nothing_is_said() -> None:
     assert one_by_one(digest(steps=1_000, updates=0, losses=1_000)) is None
+
+
+def test_the_parameters_of_an_optimizer_are_no_steps() -> None:
+    seen = digest(steps=59_000, updates=1_800, losses=55_000)
+    radam = "/lib/python3.11/site-packages/torch/optim/radam.py"
+    seen.code.callsites[1] = replace(seen.code.callsites[1], file=radam)
+    assert one_by_one(seen) is None
+
+
+def test_returns_computed_step_by_step_are_not_why_an_update_is_slow() -> None:
+    seen = digest(steps=59_000, updates=1_800, losses=44_000)
+    network = replace(
+        seen.code.callsites[1], function="linear", line=140, ns=900_000, count=5_400
+    )
+    seen.code.callsites.append(network)
+    assert one_by_one(seen) is None

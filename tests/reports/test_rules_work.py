@@ -195,3 +195,50 @@ def test_a_run_that_mostly_compiles_was_short() -> None:
     assert said.rule == "compile-bound"
     assert said.advice.startswith("record longer, since each function compiles once")
     assert "jax_compilation_cache_dir" in said.advice
+
+
+@pytest.mark.parametrize(
+    ("versions", "workers", "vectorised"),
+    [
+        (
+            {"gymnasium": "1.4.0"},
+            "gymnasium.make_vec(",
+            'vectorization_mode="vector_entry_point") or EnvPool',
+        ),
+        ({"gymnasium": "0.29.1"}, "gymnasium.make_vec(", " simulator (EnvPool)"),
+        (
+            {"gymnasium": "0.28.1"},
+            "gymnasium.vector.AsyncVectorEnv",
+            " simulator (EnvPool)",
+        ),
+        ({"gym": "0.21.0"}, "gym.vector.AsyncVectorEnv", " simulator (EnvPool)"),
+        ({}, "step the environments in 7 processes", "make a step cheaper: one call"),
+    ],
+)
+def test_advice_about_environments_fits_the_version_of_their_library(
+    versions: dict[str, str], workers: str, vectorised: str
+):
+    case = replace(
+        CASES["simulation-bound"], libraries=frozenset(versions), versions=versions
+    )
+    assert workers in judge(replace(case, step_us=900.0)).advice
+    assert vectorised in judge(replace(case, step_us=20.0)).advice
+
+
+def test_only_gymnasium_has_num_envs():
+    for libraries, named in (({"gymnasium", "torch"}, True), ({"torch"}, False)):
+        said = judge(replace(CASES["inference-bound"], libraries=frozenset(libraries)))
+        assert ("num_envs=" in said.advice) == named
+
+
+def test_offline_training_is_not_told_to_update_less_often_for_each_step():
+    case = replace(
+        CASES["backpropagation-bound"],
+        family="off-policy",
+        libraries=frozenset({"torch"}),
+        operation={"backpropagation": 0.9, "replay": 0.1},
+    )
+    assert "for each step" not in judge(case).advice
+    assert "smaller network or batch" in judge(case).advice
+    several = judge(replace(case, processes=3))  # one of them may simulate
+    assert "fewer updates" in several.advice

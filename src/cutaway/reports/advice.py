@@ -81,11 +81,22 @@ def more_environments(e: Evidence, count: int) -> str:
     """How to step environments in `count` processes."""
     if known := setting(e, "workers"):
         return known.format(n=count)
-    if has(e, "gymnasium"):
+    if _is_gymnasium(e, 0, 29):
         return (
             f'use gymnasium.make_vec(..., num_envs={count}, vectorization_mode="async")'
         )
+    if has(e, "gymnasium", "gym"):
+        package = "gymnasium" if has(e, "gymnasium") else "gym"
+        return f"use {package}.vector.AsyncVectorEnv with {count} environments"
     return f"step the environments in {count} processes"
+
+
+def _is_gymnasium(e: Evidence, *least: int) -> bool:
+    """Whether environments are gymnasium's, of this version or later; one without a version is new."""
+    if not has(e, "gymnasium"):
+        return False
+    numbers = e.versions.get("gymnasium", "").split(".")[:2]
+    return not all(map(str.isdigit, numbers)) or tuple(map(int, numbers)) >= least
 
 
 def fewer_at_once(e: Evidence) -> str:
@@ -126,9 +137,12 @@ def parallel_simulation(e: Evidence) -> str:
 
 def faster_steps(e: Evidence) -> str:
     """A simulator of your own has no other mode, and no EnvPool."""
-    if has(e, "gymnasium", "gym", "envpool"):
+    vectorised = "use a natively vectorised simulator"
+    if _is_gymnasium(e, 1, 0):
         mode = 'gymnasium.make_vec(..., vectorization_mode="vector_entry_point")'
-        return f"use a natively vectorised simulator ({mode} or EnvPool)"
+        return f"{vectorised} ({mode} or EnvPool)"
+    if has(e, "gymnasium", "gym", "envpool"):
+        return f"{vectorised} (EnvPool)"
     compiled = "numba"
     if has(e, "torch"):
         compiled = "torch.compile"
@@ -202,7 +216,7 @@ def larger_inference(e: Evidence) -> str:
         return known
     compiled = ", or torch.compile the policy" if has(e, "torch") else ""
     where = ""
-    if has(e, "gymnasium"):
+    if _is_gymnasium(e, 0, 29):
         where = " (gymnasium.make_vec(..., num_envs=))"
     return f"step more environments for each policy call{where}{compiled}"
 
@@ -210,6 +224,8 @@ def larger_inference(e: Evidence) -> str:
 def cheaper_update(e: Evidence) -> str:
     """What to do about the update. Larger minibatches help only where an algorithm passes over a rollout and calls are so short
     that their number counts."""
+    if e.family == OFF_POLICY and _offline(e):
+        return f"use a smaller network or batch{_compiled(e)}"
     if e.family == OFF_POLICY:
         return (
             setting(e, "rarer")
@@ -228,6 +244,12 @@ def cheaper_update(e: Evidence) -> str:
             or f"make fewer passes over each rollout, or use a smaller network{_compiled(e)}"
         )
     return setting(e, "update") or _fewer_calls(e)
+
+
+def _offline(e: Evidence) -> bool:
+    """It draws batches and nothing steps an environment but evaluation: no step asks for an update."""
+    alone = e.processes == 1 and not e.blocked
+    return alone and "replay" in e.operation and "simulation" not in e.operation
 
 
 def cheaper_update_gain(e: Evidence) -> float:
@@ -303,7 +325,7 @@ def _fewer_calls(e: Evidence) -> str:
     if has(e, "tensorflow"):
         return "use fewer, larger minibatches, and tf.function(jit_compile=True)"
     if has(e, "torch"):
-        return "use fewer, larger minibatches, torch.compile the loss, and Adam(..., fused=True)"
+        return "use fewer, larger minibatches, torch.compile the loss, and fused=True in Adam, AdamW or SGD"
     return "use fewer, larger minibatches, and compile the update"
 
 

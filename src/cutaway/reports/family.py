@@ -28,6 +28,9 @@ NAMES = {
 }
 BACKWARD = "run_backward"  # a call of it is an update
 MANY_STEPS = 16  # in an update that handles them one by one
+OPTIMIZERS = "/torch/optim/"  # their calls are as many as there are parameters
+NOTABLE = 0.25
+"""Of the update's calls besides the backward pass: what takes less is not why the update is slow. Returns, say."""
 _FAMILY: dict[str, str] = {}
 for _family, _words in NAMES.items():
     _FAMILY.update(dict.fromkeys(_words.split(), _family))
@@ -78,9 +81,13 @@ def one_by_one(digest: Digest) -> OneByOne | None:
     if not updates or steps < MANY_STEPS * updates:
         return None
     often = [
-        spot for spot in calls if spot.count >= max(MANY_STEPS * updates, steps / 2)
+        spot
+        for spot in calls
+        if spot.count >= max(MANY_STEPS * updates, steps / 2)
+        and OPTIMIZERS not in spot.file
     ]
-    if not often:
+    others = sum(spot.ns for spot in calls if not spot.function.endswith(BACKWARD))
+    if not often or sum(spot.ns for spot in often) < NOTABLE * others:
         return None
     most = max(often, key=lambda spot: spot.ns)
     return OneByOne(

@@ -44,6 +44,8 @@ _AWAITS = (
     "_value",
     "_single_device_array_to_np_array_did_copy",
 )
+_PREPARES = ("load", "from_", "__init__", "__new__")
+"""How functions of a simulator begin that build a world and do not step it."""
 _BY_FUNCTION = {
     **dict.fromkeys(_STORES, Hint.STORES),
     **dict.fromkeys(_NETWORK, Hint.NETWORK),
@@ -93,11 +95,14 @@ def facts_of(log: Log) -> Facts:
 
 
 def _hint(call: Call, compiled: dict[str, int]) -> int:
+    name = call.fn.rpartition(".")[2]
+    if call.layer == "simulator" and name.startswith(_PREPARES):
+        return 0
     if call.layer in _BY_LAYER:
         return _BY_LAYER[call.layer]
     if call.fn in compiled:
         return compiled[call.fn]
-    return _BY_FUNCTION.get(call.fn.rpartition(".")[2], 0)
+    return _BY_FUNCTION.get(name, 0)
 
 
 def _compiled_hints(log: Log) -> dict[str, int]:

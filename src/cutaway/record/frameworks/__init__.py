@@ -27,6 +27,12 @@ METHODS = (
     "getActionProb",
     "backpropagate",
     "predict",
+    "act",
+    "choose_action",
+    "get_action",
+    "pick_action",
+    "sample_action",
+    "select_action",
 )
 CLOUDPICKLES = "cloudpickle.cloudpickle ray.cloudpickle.cloudpickle joblib.externals.cloudpickle.cloudpickle"
 

@@ -4,7 +4,8 @@ A class with `step` and `reset` is watched while it is called the first few time
 is over, it is an environment, whatever it computes with: floats, NumPy, torch, JAX. If not, its method is put back as it was. In
 doubt nothing is named; `cutaway show` asks. A class that stores and has `sample` is a replay memory if what it draws is a batch.
 A class that is called a tree search is one: its network is `inference`, everything else it does is `search`. A class that learns in
-`train` and answers in `predict` is a network with what it needs around it.
+`train` and answers in `predict` is a network with what it needs around it. A class that chooses actions, and is told of an action and
+its reward to learn from, is an agent without a network: a table, say.
 """
 
 from __future__ import annotations
@@ -26,11 +27,32 @@ from cutaway.record.imports import Any, when_imported
 
 STEPS = ("step", "advance")
 STORES = ("add", "store", "push", "append", "extend", "remember", "put", "insert")
+PRIORITIES = (
+    "update_priorities",
+    "update_priority",
+    "set_priorities",
+    "set_priority",
+    "batch_update",
+)
 # Words in the names of classes that keep experience.
 MEMORIES = ("buffer", "memory", "replay", "storage")
 # Words in the names of classes that search a tree of games, and how their methods for that are called.
 TREES = ("mcts", "treesearch", "tree_search")
 SEARCHES = ("search", "run", "simulate", "getActionProb", "get_action_prob", "plan")
+# How agents choose, and how their methods begin that learn from what those parameters tell.
+CHOOSES = (
+    "act",
+    "choose_action",
+    "get_action",
+    "pick_action",
+    "sample_action",
+    "select_action",
+)
+LEARNS = ("learn", "train", "update")
+REWARDS = {"reward", "rewards", "rew", "r"}
+ACTIONS = {"action", "actions", "act", "a"}
+# What computes gradients says itself when it learns.
+NETWORKS = ("torch", "jax", "tensorflow")
 # They have `step` or `sample`, and are known to be something else.
 OTHERS = {
     "Module",
@@ -43,7 +65,15 @@ OTHERS = {
     "tqdm",
 }
 # What such classes are recognised by.
-MARKS = (*STEPS, "sample", "search", "getActionProb", "backpropagate", "predict")
+MARKS = (
+    *STEPS,
+    "sample",
+    "search",
+    "getActionProb",
+    "backpropagate",
+    "predict",
+    *CHOOSES,
+)
 MOST_CALLS = 8
 _PIECEWISE = (
     0x20 | 0x80 | 0x200
@@ -95,6 +125,8 @@ def consider(cls: type) -> None:
     if _is_plain(members.get("predict")) and _is_plain(members.get("train")):
         _decide(cls, "predict", None, "inference")
         _log(cls, "predict", "inference", Evidence(0, "it has train and predict"))
+    if not any(name in sys.modules for name in NETWORKS):
+        _consider_agent(cls)
 
 
 def _may_step(cls: type, method: Any) -> bool:
@@ -113,6 +145,29 @@ def _consider_memory(cls: type) -> None:
         _memory(cls, "sample", None, Evidence(0, "it draws, and its name says so"))
     elif any(type(vars(cls).get(name)) is FunctionType for name in STORES):
         _Watch(cls, "sample", is_batch, _memory)
+
+
+def _consider_agent(cls: type) -> None:
+    """Nothing marks what an agent without a network does: it must choose, and its parameters must say what it learns from."""
+    chooses = [name for name in CHOOSES if _is_plain(vars(cls).get(name))]
+    learns = [name for name in vars(cls) if name.startswith(LEARNS)]
+    learns = [name for name in learns if _learns_from_a_step(vars(cls)[name])]
+    if not chooses or not learns:
+        return
+    for name in chooses:
+        _decide(cls, name, None, "inference")
+        _log(cls, name, "inference", Evidence(0, "it chooses an action"))
+    for name in learns:
+        _decide(cls, name, None, "backpropagation", update=True)
+        _log(cls, name, "backpropagation", Evidence(0, "it learns from a reward"))
+
+
+def _learns_from_a_step(method: Any) -> bool:
+    if not _is_plain(method):
+        return False
+    code = method.__code__
+    told = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    return bool(told & REWARDS) and bool(told & ACTIONS)
 
 
 class _Watch:
@@ -165,9 +220,9 @@ def _environment(cls: type, name: str, span: Any, evidence: Evidence) -> None:
 
 
 def _memory(cls: type, name: str, span: Any, evidence: Evidence) -> None:
-    """From now on `sample` draws a batch, and what stores is replay, too."""
+    """From now on `sample` draws a batch, and what stores or sets priorities is replay, too."""
     _decide(cls, name, span, "replay", mark="batch")
-    for store in STORES:
+    for store in (*STORES, *PRIORITIES):
         if type(vars(cls).get(store)) is FunctionType:
             _decide(cls, store, None, "replay")
     _log(cls, name, "replay", evidence)

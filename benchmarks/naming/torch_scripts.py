@@ -1,0 +1,197 @@
+"""Tables for programs of one process that others wrote in PyTorch or NumPy, most of them scripts. `samples.py` reads them.
+
+Written from the sources, at the commits that docs/evidence/naming.md names, before the first run of each.
+"""
+
+from __future__ import annotations
+
+from benchmarks.naming.strangers import WORLDS, Table
+
+_LEAN_SAC = "leanrl/sac_continuous_action_torchcompile.py"
+_PER = "LightPriorDQN_gym0.2x"
+
+TABLES: dict[str, Table] = {
+    "cleanrl_rpo": WORLDS
+    | {
+        "cleanrl/rpo_continuous_action.py:213-214": "replay",
+        "cleanrl/rpo_continuous_action.py:217-221": "inference",
+        "cleanrl/rpo_continuous_action.py:224-224": "simulation",
+        "cleanrl/rpo_continuous_action.py:225-227": "replay",
+        "cleanrl/rpo_continuous_action.py:237-317": "backpropagation",
+    },
+    "cleanrl_sac": WORLDS
+    | {
+        "cleanrl/sac_continuous_action.py:227-230": "inference",
+        "cleanrl/sac_continuous_action.py:233-233": "simulation",
+        "cleanrl/sac_continuous_action.py:245-249": "replay",
+        "cleanrl/sac_continuous_action.py:256-256": "replay",
+        "cleanrl/sac_continuous_action.py:257-304": "backpropagation",
+    },
+    "cleanrl_pqn": WORLDS
+    | {
+        "cleanrl/pqn.py:177-178": "replay",
+        "cleanrl/pqn.py:180-189": "inference",
+        "cleanrl/pqn.py:192-192": "simulation",
+        "cleanrl/pqn.py:193-195": "replay",
+        "cleanrl/pqn.py:205-240": "backpropagation",
+    },
+    "leanrl_sac_compiled": WORLDS
+    | {
+        f"{_LEAN_SAC}:298-302": "inference",
+        f"{_LEAN_SAC}:305-305": "simulation",
+        f"{_LEAN_SAC}:318-337": "replay",
+        f"{_LEAN_SAC}:341-353": "backpropagation",
+    },
+    "ppo_pytorch": {
+        "PPO-PyTorch/train.py:170-170": "simulation",
+        "PPO-PyTorch/train.py:176-176": "inference",
+        "PPO-PyTorch/train.py:177-177": "simulation",
+        "PPO-PyTorch/train.py:180-181": "replay",
+        "PPO-PyTorch/train.py:188-188": "backpropagation",
+        "PPO-PyTorch/PPO.py:save": "checkpoint",
+    },
+    "kaixhin_rainbow": {
+        "Rainbow/main.py:131-131": "simulation",
+        "Rainbow/main.py:133-133": "simulation",
+        "Rainbow/main.py:134-134": "replay",
+        "Rainbow/main.py:148-148": "simulation",
+        "Rainbow/main.py:150-153": "inference",
+        "Rainbow/main.py:154-154": "simulation",
+        "Rainbow/main.py:157-157": "replay",
+        "Rainbow/main.py:164-164": "backpropagation",
+        "Rainbow/main.py:167-170": "evaluation",
+        "Rainbow/main.py:178-178": "backpropagation",
+        "Rainbow/memory.py:sample": "replay",
+        "Rainbow/memory.py:update_priorities": "replay",
+    },
+    "pytorch_reinforce": {
+        "reinforcement_learning/reinforce.py:85-85": "simulation",
+        "reinforcement_learning/reinforce.py:88-88": "inference",
+        "reinforcement_learning/reinforce.py:89-89": "simulation",
+        "reinforcement_learning/reinforce.py:92-92": "replay",
+        "reinforcement_learning/reinforce.py:98-98": "backpropagation",
+    },
+    "pytorch_actor_critic": {
+        "reinforcement_learning/actor_critic.py:145-145": "simulation",
+        "reinforcement_learning/actor_critic.py:153-153": "inference",
+        "reinforcement_learning/actor_critic.py:156-156": "simulation",
+        "reinforcement_learning/actor_critic.py:158-158": "replay",
+        "reinforcement_learning/actor_critic.py:167-167": "backpropagation",
+    },
+    "xin_ddqn": {
+        "2.1_Duel-Double-DQN/main.py:85-85": "simulation",
+        "2.1_Duel-Double-DQN/main.py:92-93": "inference",
+        "2.1_Duel-Double-DQN/main.py:94-94": "simulation",
+        "2.1_Duel-Double-DQN/main.py:97-97": "replay",
+        "2.1_Duel-Double-DQN/main.py:103-103": "backpropagation",
+        "2.1_Duel-Double-DQN/main.py:108-108": "evaluation",
+        "2.1_Duel-Double-DQN/main.py:117-117": "checkpoint",
+        "2.1_Duel-Double-DQN/DQN.py:72-72": "replay",
+    },
+    "xin_sac_discrete": {
+        "5.1 SAC-Discrete/main.py:75-75": "simulation",
+        "5.1 SAC-Discrete/main.py:82-83": "inference",
+        "5.1 SAC-Discrete/main.py:84-84": "simulation",
+        "5.1 SAC-Discrete/main.py:90-90": "replay",
+        "5.1 SAC-Discrete/main.py:97-97": "backpropagation",
+        "5.1 SAC-Discrete/main.py:101-101": "evaluation",
+        "5.1 SAC-Discrete/main.py:112-112": "checkpoint",
+        "5.1 SAC-Discrete/SACD.py:42-42": "replay",
+    },
+    "xin_light_per": {
+        f"{_PER}/main.py:93-93": "simulation",
+        f"{_PER}/main.py:94-94": "inference",
+        f"{_PER}/main.py:98-98": "simulation",
+        f"{_PER}/main.py:100-100": "inference",
+        f"{_PER}/main.py:103-104": "replay",
+        f"{_PER}/main.py:112-112": "backpropagation",
+        f"{_PER}/main.py:121-121": "evaluation",
+        f"{_PER}/main.py:135-135": "checkpoint",
+        f"{_PER}/DQN.py:65-65": "replay",
+        f"{_PER}/DQN.py:91-93": "replay",
+    },
+    "xin_ppo": {
+        "3.2 PPO-Continuous/main.py:91-91": "simulation",
+        "3.2 PPO-Continuous/main.py:98-99": "inference",
+        "3.2 PPO-Continuous/main.py:100-100": "simulation",
+        "3.2 PPO-Continuous/main.py:101-105": "replay",
+        "3.2 PPO-Continuous/main.py:113-113": "backpropagation",
+        "3.2 PPO-Continuous/main.py:118-118": "evaluation",
+        "3.2 PPO-Continuous/main.py:124-124": "checkpoint",
+    },
+    "pranz24_sac": {
+        "pytorch-soft-actor-critic/main.py:76-76": "simulation",
+        "pytorch-soft-actor-critic/main.py:80-82": "inference",
+        "pytorch-soft-actor-critic/main.py:88-88": "backpropagation",
+        "pytorch-soft-actor-critic/main.py:97-97": "simulation",
+        "pytorch-soft-actor-critic/main.py:106-106": "replay",
+        "pytorch-soft-actor-critic/main.py:120-130": "evaluation",
+        "pytorch-soft-actor-critic/replay_memory.py:sample": "replay",
+    },
+    "td7": {
+        "TD7/main.py:17-17": "simulation",
+        "TD7/main.py:21-21": "evaluation",
+        "TD7/main.py:24-26": "inference",
+        "TD7/main.py:28-28": "simulation",
+        "TD7/main.py:34-34": "replay",
+        "TD7/main.py:39-39": "backpropagation",
+        "TD7/main.py:45-45": "backpropagation",
+        "TD7/main.py:50-50": "simulation",
+        "TD7/buffer.py:sample": "replay",
+        "TD7/buffer.py:update_priority": "replay",
+        "TD7/buffer.py:reset_max_priority": "replay",
+    },
+    "corl_iql": {
+        "offline/iql.py:609-610": "replay",
+        "offline/iql.py:611-611": "backpropagation",
+        "offline/iql.py:616-622": "evaluation",
+        "offline/iql.py:633-636": "checkpoint",
+    },
+    "gymnasium_blackjack": {
+        "training_agents/blackjack_q_learning.py:280-280": "simulation",
+        "training_agents/blackjack_q_learning.py:285-285": "inference",
+        "training_agents/blackjack_q_learning.py:286-286": "simulation",
+        "training_agents/blackjack_q_learning.py:289-289": "backpropagation",
+        "training_agents/blackjack_q_learning.py:295-295": "backpropagation",
+    },
+    "gymnasium_reinforce": {
+        "training_agents/mujoco_reinforce.py:262-262": "simulation",
+        "training_agents/mujoco_reinforce.py:267-267": "inference",
+        "training_agents/mujoco_reinforce.py:273-273": "simulation",
+        "training_agents/mujoco_reinforce.py:274-274": "replay",
+        "training_agents/mujoco_reinforce.py:283-283": "simulation",
+        "training_agents/mujoco_reinforce.py:284-284": "backpropagation",
+    },
+    "gymnasium_vector_a2c": {
+        "training_agents/vector_a2c.py:450-450": "simulation",
+        "training_agents/vector_a2c.py:455-457": "inference",
+        "training_agents/vector_a2c.py:460-462": "simulation",
+        "training_agents/vector_a2c.py:464-471": "replay",
+        "training_agents/vector_a2c.py:474-487": "backpropagation",
+    },
+    "elegantrl_dqn": {
+        "elegantrl/agents/AgentBase.py:93-98": "replay",
+        "elegantrl/agents/AgentBase.py:102-102": "inference",
+        "elegantrl/agents/AgentBase.py:106-107": "replay",
+        "elegantrl/agents/AgentBase.py:109-109": "inference",
+        "elegantrl/agents/AgentBase.py:110-112": "simulation",
+        "elegantrl/agents/AgentBase.py:113-128": "replay",
+        "elegantrl/train/run.py:52-52": "simulation",
+        "elegantrl/train/run.py:114-114": "replay",
+        "elegantrl/train/run.py:125-125": "backpropagation",
+        "elegantrl/train/run.py:129-129": "evaluation",
+        "elegantrl/train/replay_buffer.py:sample": "replay",
+    },
+    "pfrl_dqn": {
+        "pfrl/experiments/train_agent.py:44-44": "simulation",
+        "pfrl/experiments/train_agent.py:55-55": "inference",
+        "pfrl/experiments/train_agent.py:57-57": "simulation",
+        "pfrl/experiments/train_agent.py:99-99": "simulation",
+        "pfrl/experiments/train_agent.py:103-105": "checkpoint",
+        "pfrl/experiments/evaluator.py:evaluate_if_necessary": "evaluation",
+        "pfrl/agents/dqn.py:524-548": "replay",
+        "pfrl/agents/dqn.py:update": "backpropagation",
+        "pfrl/agents/dqn.py:sync_target_network": "backpropagation",
+        "pfrl/replay_buffers/replay_buffer.py:sample": "replay",
+    },
+}
