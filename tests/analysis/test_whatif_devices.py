@@ -12,9 +12,11 @@ from constructed import MS, lockstep
 
 import cutaway
 from cutaway.analysis.whatif.changes import Elsewhere
+from cutaway.analysis.whatif.gpus import OnGpu
 from cutaway.analysis.whatif.predict import WhatIf
 from cutaway.analysis.whatif.words import parse
 from cutaway.errors import CutawayError
+from cutaway.machines.gpu import Gpu
 from cutaway.machines.machine import Machine
 from cutaway.trace import format as fmt
 from cutaway.trace.imports import import_files
@@ -166,6 +168,31 @@ def test_another_device_is_as_fast_as_its_file_says(tmp_path: Path) -> None:
     assert "all work of a device 2 times as fast" in " ".join(found.assumes)
 
 
+A = Gpu("first", 10, 1000.0, {"float32": 10.0})
+B = Gpu("second", 10, 2000.0, {"float32": 20.0})
+C = Gpu("third", 10, 1000.0, {"float32": 100.0})
+
+
+def test_another_gpu_makes_kernels_faster_by_its_data_sheet(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    found = known.predict([OnGpu(B, before=A)], "gpu=second")
+    assert found.speedup == pytest.approx(10 / 7, rel=0.01)  # as kernel=2x
+    assert "kernels 2.00 to 2.00 times as fast" in " ".join(found.assumes)
+
+
+def test_a_gpu_whose_memory_is_no_faster_may_gain_nothing(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    with pytest.raises(CutawayError, match=r"10 ms to .* memory or arithmetic"):
+        known.predict([OnGpu(C, before=A)], "gpu=third")
+
+
+def test_a_run_that_does_not_name_its_gpu_asks_for_it(tmp_path: Path) -> None:
+    known = two_kernels(tmp_path / "one.cutaway")
+    with pytest.raises(CutawayError, match="gpu=v100:h100"):
+        speedup(known, "gpu=h100")
+    assert speedup(known, "gpu=h100:h100") == pytest.approx(1, rel=0.01)
+
+
 def test_a_real_trace_is_replayed(tmp_path: Path) -> None:
     trace = SHARED / "kineto_hta" / "hta_tracediff_control.json.gz"
     if not trace.is_file():
@@ -176,6 +203,7 @@ def test_a_real_trace_is_replayed(tmp_path: Path) -> None:
     # Its host launches for as long as the device computes, so only a slower device changes anything.
     assert speedup(known, "kernel=2x") == pytest.approx(1, abs=0.02)
     assert 0.6 < speedup(known, "kernel=0.5x") < 0.9
+    assert speedup(known, "gpu=h100") == pytest.approx(1, abs=0.02)
 
 
 def test_a_point_of_a_curve_that_is_refused_leaves_the_others(tmp_path: Path) -> None:

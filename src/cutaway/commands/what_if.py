@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("path", metavar="RUN", help="folder NAME.cutaway")
     change = (
         "NAME=2x or NAME=0 (an operation, layer, process, function or FILE:LINE), overlap=A[,B], "
-        "composition=, gpus=, recorded=, cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
+        "composition=, gpus=, recorded=, gpu=NAME, cores=, envs=, workers=, actors=, batch=, minibatch= or threads=N[,N…]"
     )
     add(
         "changes",

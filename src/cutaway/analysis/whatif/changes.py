@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cutaway.analysis.whatif.gpus import UNKNOWN, OnGpu, gpu_factors
 from cutaway.analysis.whatif.graph import (
     GIL_LAYERS,
     MESSAGE,
@@ -80,7 +81,7 @@ class Overlap:
     beside: str = ""
 
 
-Change = Faster | Cores | Elsewhere | Overlap | Structure | Actors | Size
+Change = Faster | Cores | Elsewhere | OnGpu | Overlap | Structure | Actors | Size
 
 
 def apply(
@@ -88,11 +89,11 @@ def apply(
 ) -> Shape:
     """The graph after all changes, the factor of each key's time, and what had to be assumed. Native code may release the interpreter
     lock, and nothing recorded tells: work that overlaps is replayed both ways."""
-    on_devices = Faster | Cores | Elsewhere
+    on_devices = Faster | Cores | Elsewhere | OnGpu
     if graph.on_devices and not all(isinstance(one, on_devices) for one in changes):
         raise CutawayError(
-            "Of a run on an accelerator, only NAME=2x, cores=N and --machine are replayed: what a batch of another size costs a device, "
-            "one recording does not tell."
+            "Of a run on an accelerator, only NAME=2x, cores=N, gpu=NAME and --machine are replayed: "
+            "what a batch of another size costs a device, one recording does not tell."
         )
     shape = _applied(
         run,
@@ -146,6 +147,12 @@ def _applied(
             case Elsewhere(machine):
                 factors *= _speeds(graph, machine)
                 assumes.append(_described(machine, graph.on_devices))
+            case OnGpu():
+                least, most, assumed = gpu_factors(run, graph, change)
+                factors *= least
+                doubted *= most / least
+                unknown = UNKNOWN
+                assumes.append(assumed)
             case Overlap(moved, _):
                 graph = _overlapped(graph, change, locked)
                 assumes.append(

@@ -1,7 +1,7 @@
 """Changes as people write them.
 
 `NAME=2x` makes something twice as fast, `NAME=0` takes it away; NAME is an operation, a layer, a function or FILE:LINE.
-NAME may also be a process. `cores=N` is another number of cores; another machine is an option.
+NAME may also be a process. `cores=N` is another number of cores, `gpu=NAME` another GPU; another machine is an option.
 `overlap=A,B` lets A run beside B, one pass behind or ahead.
 `envs=N`, `workers=N` and `actors=N` change the structure, `batch=N`, `minibatch=N` and `threads=N` need a second recording.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from cutaway.analysis.whatif import gpus
 from cutaway.analysis.whatif.changes import Change, Cores, Faster, Overlap
 from cutaway.analysis.whatif.sizes import LAWS, Size
 from cutaway.analysis.whatif.structure import Actors, Structure
@@ -49,6 +50,8 @@ def parse(word: str) -> list[Change]:
         )
     if name in _COUNTS:
         return [_counted(name, _count(word, name, one)) for one in value.split(",")]
+    if name == "gpu":
+        return [gpus.parse(value)]
     if name == "overlap":
         moved, _, beside = value.partition(",")
         return [Overlap(moved, beside)]
