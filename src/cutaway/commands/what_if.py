@@ -6,8 +6,10 @@ import argparse
 import json
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cutaway.commands import write_page
 from cutaway.errors import CutawayError
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="on another machine: dgx1, dgx-a100, desktop or a TOML file",
     )
+    add("-o", "--output", metavar="FILE", type=Path, help="write an HTML page")
     add("--json", action="store_true", help="for scripts; docs/what-if.md describes it")
 
 
@@ -55,12 +58,14 @@ def run(args: argparse.Namespace) -> None:
     from cutaway.analysis.whatif import compositions
     from cutaway.analysis.whatif.predict import WhatIf
     from cutaway.analysis.whatif.words import named, parse_all
-    from cutaway.reports import digests, whatif
+    from cutaway.reports import digests, whatif, whatif_page
     from cutaway.reports.printer import Printer
 
     if asked := compositions.wish(args.changes):
         if args.machine:
             raise CutawayError("Say composition= and gpus=, or --machine, not both.")
+        if args.output:
+            raise CutawayError("There is no page of composition= and gpus=.")
         _compose(args, asked)
         return
     parsed = parse_all(args.changes)
@@ -84,6 +89,8 @@ def run(args: argparse.Namespace) -> None:
         points = [(common, single)]
     found = _predicted(known, points, second)
     worth = [] if found else known.worth()
+    if args.output:
+        write_page(args.output, whatif_page.page(known, found, worth))
     if args.json:
         print(json.dumps(whatif.plain(known, found, worth), indent=1))
         return
@@ -92,6 +99,8 @@ def run(args: argparse.Namespace) -> None:
         lines = whatif.predictions(known, found)
     else:
         lines = whatif.table(known, worth)
+    if args.output:
+        lines += ["", f"wrote {args.output}"]
     wrapped = []
     for line in lines:
         wrapped += textwrap.wrap(line, 79) or [""]

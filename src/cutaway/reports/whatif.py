@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain, pairwise
 from typing import Any
@@ -33,25 +34,26 @@ def predictions(known: WhatIf, found: list[Prediction]) -> list[str]:
     """One line for each change, what the interval is made of, and what it assumes."""
     lines = head(known)
     for one in found:
-        span = f"({_times(one.least)} to {_times(one.most)})"
-        times = f"{lasting(one.before)} -> {lasting(one.after)}"
-        lines.append(f"{one.change}: {_times(one.speedup)}x as fast {span}, {times}")
+        span = f"({times(one.least)} to {times(one.most)})"
+        took = f"{lasting(one.before)} -> {lasting(one.after)}"
+        lines.append(f"{one.change}: {times(one.speedup)}x as fast {span}, {took}")
     if len(found) > 1:
-        lines.append(_knee(found))
-    lines += ["", _interval(found)]
+        lines.append(knee(found))
+    lines += ["", interval(found)]
     if len(found) == 1 and found[0].least <= 1 <= found[0].most:
         lines.append("too close to call: it may gain nothing")
     assumed = dict.fromkeys(chain.from_iterable(one.assumes for one in found))
     return [*lines, *(["assumes: " + "; ".join(assumed)] if assumed else [])]
 
 
-def _times(speedup: float) -> str:
+def times(speedup: float) -> str:
+    """How many times as fast."""
     if speedup < _MANY_TIMES:
         return f"{speedup:.2f}"
     return "over 100"
 
 
-def _interval(found: list[Prediction]) -> str:
+def interval(found: Sequence[Prediction]) -> str:
     """Where the width comes from: recording for longer makes only one part smaller."""
     model = max(one.model for one in found)
     recording = max(one.recording for one in found)
@@ -61,7 +63,7 @@ def _interval(found: list[Prediction]) -> str:
     )
 
 
-def _knee(found: list[Prediction]) -> str:
+def knee(found: Sequence[Prediction]) -> str:
     """Where more of it stops being worth it."""
     for one, more in pairwise(found):
         if one.after / more.after < 1 + _KNEE:
@@ -77,7 +79,7 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
         "What the whole gains if one of them gets 10 % faster, or takes no time (free):",
     ]
     lines.append(f"{'':9} {'':40} {'10 % faster':>12} {'free':>8}")
-    shown = [row for row in worth if not _is_all(row)]
+    shown = [row for row in worth if not is_all(row)]
     for row in shown[:_ROWS]:
         if row.free < _MANY_TIMES:
             free = f"{row.free:.2f}x"
@@ -90,17 +92,22 @@ def table(known: WhatIf, worth: list[Worth]) -> list[str]:
         lines.append(
             f"The time of an iteration is known to ±{known.spread:.0%} only, so this order may be chance; record it for longer."
         )
-    named = (row for row in shown if row.kind != "process" and row.name != NAMELESS)
-    best = next(named, None)
-    if best:
+    first = best(shown)
+    if first:
         path, change = (
-            shlex.quote(str(one)) for one in (known.run.trace.path, f"{best.name}=2x")
+            shlex.quote(str(one)) for one in (known.run.trace.path, f"{first.name}=2x")
         )
         lines += ["", f"next: cutaway what-if {path} {change}"]
     return lines
 
 
-def _is_all(row: Worth) -> bool:
+def best(shown: Sequence[Worth]) -> Worth | None:
+    """What is worth most and can be changed by its name."""
+    named = (row for row in shown if row.kind != "process" and row.name != NAMELESS)
+    return next(named, None)
+
+
+def is_all(row: Worth) -> bool:
     """A line that calls the whole training, as `model.learn(...)` does, tells nobody what to mend."""
     return row.kind == "line" and row.share > _ALL
 
