@@ -109,6 +109,9 @@ def test_the_version_has_one_home(tmp_path: Path) -> None:
         == __version__
     )
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    balance = (ROOT / "packages/balance/pyproject.toml").read_text()
+    assert f'\nversion = "{__version__}"' in balance
+    assert f'"cutaway=={__version__}"' in balance
     released = re.findall(
         r"^## (\d\S*) \(\d{4}-\d\d-\d\d\)$",
         (ROOT / "CHANGELOG.md").read_text(),
