@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +23,8 @@ from benchmarks.verdicts.declare import (
     timed,
     within,
 )
+
+LIBC = ctypes.CDLL(None)
 
 
 @planted(
@@ -45,6 +49,38 @@ def waiting(applied: bool) -> Body:
         within("backpropagation", compute, 16)
 
     return body
+
+
+@planted(
+    "learner-starved",
+    never="python-glue gil waiting workers-cost backpropagation-bound simulation-bound",
+    says=("the learner waits", "1 other process simulates"),
+    silent_on=("before you use this one",),
+    flag="--second-actor",
+    clock=WALL,
+)
+@loop
+def starved(applied: bool) -> Body:
+    """A learner reads from a queue in native code that nobody knows, four times as fast as its actor writes; after: two actors."""
+    queue = os.eventfd(0, os.EFD_SEMAPHORE)
+    for number in range(2 if applied else 1):
+        mp.Process(
+            target=_act, args=(queue,), name=f"actor-{number}", daemon=True
+        ).start()
+    taken = ctypes.c_uint64()
+
+    def body() -> None:
+        LIBC.read(queue, ctypes.byref(taken), 8)
+        within("backpropagation", compute, 6)
+
+    return body
+
+
+def _act(queue: int) -> None:
+    one = ctypes.c_uint64(1)
+    while True:
+        within("simulation", simulate, 16)
+        LIBC.write(queue, ctypes.byref(one), 8)
 
 
 @planted(
