@@ -150,13 +150,9 @@ def test_a_memory_that_sets_priorities_does_so_as_replay(tmp_path: Path) -> None
 
 
 TABULAR = """
-    import gymnasium as gym
-    from gymnasium import spaces
-
-    class Coin(gym.Env):
-        observation_space = action_space = spaces.Discrete(2)
-        def reset(self, seed=None, options=None): return 0, {}
-        def step(self, action): return 0, 1.0, False, False, {}
+    class Coin:
+        def reset(self): return 0
+        def step(self, action): return 0, 1.0, False, {}
 
     class Table:
         def __init__(self): self.values = [0.0, 0.0]
@@ -169,7 +165,7 @@ TABULAR = """
         def update(self, reward): ...
 
     env, agent, meter = Coin(), Table(), Meter()
-    state, _ = env.reset()
+    state = env.reset()
     for _ in range(40):
         action = agent.get_action(state)
         new, reward, *_ = env.step(action)
@@ -183,6 +179,7 @@ def test_an_agent_without_a_network_chooses_and_learns(tmp_path: Path) -> None:
     script(tmp_path, TABULAR)
     record(tmp_path, "train.py")
     assert decided(tmp_path / "run.cutaway") == {
+        "train.Coin.step": "simulation",
         "train.Table.get_action": "inference",
         "train.Table.update": "backpropagation",
     }
