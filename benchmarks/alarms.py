@@ -53,6 +53,7 @@ def load(wanted: bool) -> Iterator[None]:
 
 def record(path: Path, program: str, seconds: float, busy: bool) -> Path:
     command = [sys.executable, "-m", "cutaway", "run", "-q", "-o", str(path)]
+    command += ["--simulator", "zlib"]
     body = ["-m", "benchmarks.verdicts.programs", program, str(seconds)]
     with load(busy):
         subprocess.run([*command, *body], check=True, capture_output=True)

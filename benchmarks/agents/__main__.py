@@ -47,7 +47,7 @@ def walk(program: str, reader: str, seconds: float, folder: Path) -> Walk:
     """Follow what the tool says, from the first command on."""
     run = folder / f"{program}-{reader}.cutaway"
     words = ["-m", "benchmarks.verdicts.programs", program, str(seconds)]
-    command = ["cutaway", "run", "-o", str(run), *words]
+    command = ["cutaway", "run", "--simulator", "zlib", "-o", str(run), *words]
     seen: list[list[str]] = []
     rule = ""
     for number in range(1, MOST_COMMANDS + 1):

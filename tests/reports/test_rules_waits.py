@@ -123,6 +123,12 @@ def test_the_gil_that_native_calls_wait_for_is_told() -> None:
     assert "native calls" not in judge(CASES["gil"]).because
 
 
+def test_a_bound_that_rests_on_samples_holds_their_error() -> None:
+    sampled = replace(CASES["gil"], gil=0.4, gil_in_calls=0.4, gil_error=0.1)
+    # Half of the time may be waiting: without it, twice the throughput.
+    assert judge(sampled).expected.startswith("estimate: at most +100 %")
+
+
 def test_who_holds_the_gil_is_named_where_that_is_known() -> None:
     known = replace(CASES["gil"], gil_thread="sampler", gil_at="rl/replay.py:40")
     said = judge(known)

@@ -242,3 +242,13 @@ def test_offline_training_is_not_told_to_update_less_often_for_each_step():
     assert "smaller network or batch" in judge(case).advice
     several = judge(replace(case, processes=3))  # one of them may simulate
     assert "fewer updates" in several.advice
+
+
+@pytest.mark.parametrize("layer", ["python", "native"])
+@pytest.mark.parametrize("operation", ["evaluation", "checkpoint", "sync", "reward"])
+def test_what_can_be_done_less_often_comes_before_how_it_is_done(
+    operation: str, layer: str
+) -> None:
+    assert judge(owning(operation, 0.7, layer)).rule == f"{operation}-bound"
+    # A simulator in NumPy is to become faster: it cannot be stepped less often.
+    assert judge(owning("simulation", 0.7, "native")).rule == "native-bound"

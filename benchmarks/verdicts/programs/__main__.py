@@ -12,7 +12,6 @@ import json
 import sys
 from collections.abc import Sequence
 
-import cutaway
 from benchmarks.verdicts.declare import PROGRAMS
 
 
@@ -36,7 +35,6 @@ def main() -> None:
     program = PROGRAMS[args.name]
     if args.applied or not program.threads:
         one_thread()
-    cutaway.layer("zlib", "simulator")
     print(json.dumps(program.run(args.applied, args.seconds)._asdict()))
 
 

@@ -27,8 +27,15 @@ NATIVE = frozenset(
 )
 
 
-def gil_in_calls(run: Run) -> int:
-    """For how many nanoseconds the leading thread of the run waited so, by the share of the samples of each cell."""
+class Sampled(NamedTuple):
+    """Nanoseconds by the share of samples, and how many samples were taken of the thread in all."""
+
+    ns: int
+    samples: int
+
+
+def gil_in_calls(run: Run) -> Sampled:
+    """For how long the leading thread of the run waited so, by the share of the samples of each cell."""
     swept = run.swept
     rows = run.rows(swept.samples)
     cells = run.rows(swept.cells)
@@ -39,8 +46,11 @@ def gil_in_calls(run: Run) -> int:
     }
     names = ("thread", "operation", "layer", "doing", "count")
     sampled = []
+    looks = 0
     columns = [rows[name].tolist() for name in names]
     for thread, operation, layer, doing, count in zip(*columns, strict=True):
+        if thread in leads:
+            looks += count
         if thread in leads and layer in NATIVE and doing != Doing.UNTOLD:
             waits = doing == Doing.AWAITS_GIL
             sampled.append(((operation, layer), waits, count))
@@ -53,9 +63,10 @@ def gil_in_calls(run: Run) -> int:
         for thread, operation, layer, ns in table
         if thread in leads
     )
-    return sum(
+    found = sum(
         spent.get(cell, 0) * count // whole[cell] for cell, count in waited.items()
     )
+    return Sampled(found, looks)
 
 
 class Holder(NamedTuple):

@@ -272,6 +272,7 @@ class Spent:
     threads: tuple[Thread, ...]  # those that work; the cells are about the first
     cells: tuple[Cell, ...]
     gil_in_calls_ns: int  # of these, native calls that waited for the interpreter lock
+    samples: int  # of the stack of the thread that the cells are about
     gil_holders: Rows  # the other threads' lines that ran Python meanwhile
     device_time: Rows  # of the devices: operation that launched it, layer, ns
 

@@ -93,10 +93,12 @@ def _spent(steady: Run, main: Process, speed: Pace, device_time: Table) -> Spent
     columns = [field.name for field in fields(Cell)]
     cells = table.where(table["raw_ns"] > 0).select(*columns)
     launched = device_time.where(process=main.id)
+    in_calls = gil_in_calls(steady)
     return Spent(
         threads=working_threads(steady, main.id, speed.steady_ns),
         cells=tuple(Cell(**row) for row in cells),
-        gil_in_calls_ns=gil_in_calls(steady),
+        gil_in_calls_ns=in_calls.ns,
+        samples=in_calls.samples,
         gil_holders=tuple(holder._asdict() for holder in gil_holders(steady)),
         device_time=tuple(launched.group(("operation", "layer"), ["ns"])),
     )

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from cutaway.analysis.counters import Use
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.rollouts import Rollouts
+from cutaway.analysis.stacks import error_of
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
 from cutaway.vocabulary import THREAD_LAYERS, whole
@@ -89,6 +90,9 @@ class Evidence:
     sample_makers: int = 0  # processes that simulate, where the main one only learns
     gil: float = 0.0  # waiting for the interpreter lock, in Python or
     gil_in_calls: float = 0.0  # inside native calls, which count as their layer
+    gil_error: float = (
+        0.0  # half of the 95 % interval: most such waits are known by samples
+    )
     gil_thread: str = ""  # which other thread holds the lock most of that time
     gil_at: str = ""  # where that runs Python then
     runqueue: float = 0.0  # of the time threads wanted a core, the part they had none
@@ -243,6 +247,7 @@ def evidence(digest: Digest) -> Evidence:
         sample_makers=sample_makers(digest),
         gil=waits_for_gil(digest) / total,
         gil_in_calls=digest.spent.gil_in_calls_ns / total,
+        gil_error=_gil_error(digest, total),
         gil_thread=holder,
         gil_at=holds_at,
         runqueue=machine.runqueue_share or 0.0,
@@ -272,6 +277,12 @@ def evidence(digest: Digest) -> Evidence:
         sample_wait=sample_wait(digest, total),
         hang=_hang(digest),
     )
+
+
+def _gil_error(digest: Digest, total: int) -> float:
+    """Half of the 95 % interval of the share that waits for the GIL."""
+    samples = digest.spent.samples
+    return error_of(round(waits_for_gil(digest) / total * samples), samples)
 
 
 def _step_us(digest: Digest, simulated: int) -> float | None:

@@ -160,7 +160,7 @@ class Gil(Waits):
         return f"move {work} into a process of its own (multiprocessing)"
 
     def gain(self, e: Evidence) -> float | None:
-        return advice.ended_wait(e.gil)
+        return advice.ended_wait(e.gil + e.gil_error)
 
 
 class LearnerStarved(Waits):

@@ -13,6 +13,8 @@ from ..text import NONE, percent
 from .rule import COVERED, Rule
 
 LARGE = 0.4
+LESS_OFTEN = ("evaluation", "checkpoint", "sync", "reward", "tool")
+"""Operations that can be done less often, or for several at once: that gains more than a faster way to do them."""
 
 
 class LayerBound(Rule):
@@ -23,6 +25,8 @@ class LayerBound(Rule):
     picture = "flame"
 
     def holds(self, e: Evidence) -> bool:
+        if e.top in LESS_OFTEN and e.top_share >= LARGE:
+            return False
         return e.layer.get(self.layer, 0.0) >= 0.6
 
     def because(self, e: Evidence) -> str:
@@ -37,7 +41,7 @@ class LayerBound(Rule):
 class PythonGlue(LayerBound):
     name = "python-glue"
     label = "PYTHON-BOUND"
-    when = "60 % or more is Python"
+    when = "60 % or more is Python, and no operation that can be done less often (evaluation, checkpoint, sync, reward, tool) takes 40 %"
     layer = "python"
     code = "Python code"
     look = "line"
@@ -55,7 +59,7 @@ class PythonGlue(LayerBound):
 class NativeBound(LayerBound):
     name = "native-bound"
     label = "NATIVE-BOUND"
-    when = "60 % or more is NumPy, SciPy, OpenCV, pickle, json or compression"
+    when = "60 % or more is NumPy, SciPy, OpenCV, pickle, json or compression, and the same"
     layer = "native"
     code = "native library code (NumPy, SciPy, OpenCV, pickle, compression)"
 
