@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 # fitted
 HALF_WIDTHS: dict[str, float] = {
-    "alone": 0.054,
-    "together": 0.071,
-    "structure": 0.092,
-    "cores": 0.119,
-    "overlap": 0.070,
-    "sizes": 0.056,
+    "alone": 0.058,
+    "together": 0.077,
+    "structure": 0.102,
+    "cores": 0.115,
+    "overlap": 0.077,
+    "sizes": 0.061,
 }
 # end
 
