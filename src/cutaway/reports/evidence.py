@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from cutaway.analysis.counters import Use
 from cutaway.analysis.noise import DISTURBED
 from cutaway.analysis.rollouts import Rollouts
-from cutaway.analysis.stacks import error_of
 from cutaway.analysis.table import totals
 from cutaway.record.frameworks import cards
 from cutaway.vocabulary import THREAD_LAYERS, whole
@@ -22,7 +21,7 @@ from .groups import workforce
 from .progress import drift
 from .rollouts import generators_idle, sample_makers, sample_wait, sync_steps
 from .text import duration, percent, place
-from .threads import gil_holder, waits_for_gil
+from .threads import gil_error, gil_holder, waits_for_gil
 
 K = TypeVar("K")
 BACKENDS = (
@@ -247,7 +246,7 @@ def evidence(digest: Digest) -> Evidence:
         sample_makers=sample_makers(digest),
         gil=waits_for_gil(digest) / total,
         gil_in_calls=digest.spent.gil_in_calls_ns / total,
-        gil_error=_gil_error(digest, total),
+        gil_error=gil_error(digest, total),
         gil_thread=holder,
         gil_at=holds_at,
         runqueue=machine.runqueue_share or 0.0,
@@ -277,12 +276,6 @@ def evidence(digest: Digest) -> Evidence:
         sample_wait=sample_wait(digest, total),
         hang=_hang(digest),
     )
-
-
-def _gil_error(digest: Digest, total: int) -> float:
-    """Half of the 95 % interval of the share that waits for the GIL."""
-    samples = digest.spent.samples
-    return error_of(round(waits_for_gil(digest) / total * samples), samples)
 
 
 def _step_us(digest: Digest, simulated: int) -> float | None:

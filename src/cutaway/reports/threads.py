@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cutaway.analysis import Run
+from cutaway.analysis.stacks import error_of
 from cutaway.analysis.table import totals
 from cutaway.vocabulary import GIL
 
@@ -68,6 +69,12 @@ def waits_for_gil(digest: Digest) -> int:
     own = [wait for wait in digest.waits if wait.process == digest.main_process]
     in_python = sum(wait.ns for wait in own if wait.on.startswith(f"{GIL}:"))
     return in_python + digest.spent.gil_in_calls_ns
+
+
+def gil_error(digest: Digest, total: int) -> float:
+    """Half of the 95 % interval of the share that waits for it: most such waits are known by samples."""
+    samples = digest.spent.samples
+    return error_of(round(waits_for_gil(digest) / total * samples), samples)
 
 
 def gil_holder(digest: Digest) -> tuple[str, str]:
