@@ -221,9 +221,7 @@ def test_who_computes_most_is_named_where_a_queue_in_native_code_says_nothing() 
     assert busiest not in judge(known).advice
 
 
-EVEN = Evidence(
-    seconds=60.0,
-    units=100,
+EVEN = even(
     unit_ms=100.0,
     operation={"simulation": 0.5, "inference": 0.2, "backpropagation": 0.3},
     layer={"python": 0.3, "backend": 0.4, "wait": 0.3},
@@ -234,11 +232,7 @@ EVEN = Evidence(
         ("inference", "backend"): 0.1,
         ("backpropagation", "backend"): 0.3,
     },
-    threads=4,
     processes=3,
-    cores=8,
-    cores_busy=2.0,
-    other_cores=0.0,
 )
 IDLE_WORKER = Blocked("actor", 1, 0.3, "simulation", simulated=0.05)
 
